@@ -7,29 +7,29 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
+#include "KeyTable.h"
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 using namespace fsdp;
 using namespace fsdp::problem;
 
 namespace {
 
-class Merger {
+class Merger final : public Rule {
 public:
   explicit Merger(Draft &draft) : draft(draft) {}
 
-  void run() {
+  void run() override {
+    draft.sortCollectives();
     checkDecisions();
-    if (!draft.refusal.empty())
+    if (draft.isRefused())
       return;
-    std::vector<rt::CollectiveKind> kinds;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
-      if (draft.isCollective(node) && draft.bucket(node) != kNone &&
-          std::find(kinds.begin(), kinds.end(), draft.collective(node).kind) ==
-              kinds.end())
-        kinds.push_back(draft.collective(node).kind);
+    kinds.clear();
+    for (Id node : draft.collectives)
+      if (rt::CollectiveKind kind = draft.collective(node).kind;
+          draft.bucket(node) != kNone &&
+          std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+        kinds.push_back(kind);
     for (rt::CollectiveKind kind : kinds)
       mergeKind(kind);
   }
@@ -37,66 +37,75 @@ public:
 private:
   /// The collectives of a bucket start and end together, merged or not.
   void checkDecisions() {
-    std::map<std::tuple<Id, Phase, Id>, Id> first; // bucket, phase, name
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      if (!draft.isCollective(node) || draft.bucket(node) == kNone)
+    numbers.clear();
+    for (Id node : draft.collectives) {
+      if (draft.bucket(node) == kNone)
         continue;
       const Op &op = draft.op(node);
       Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
-      Id other = first.try_emplace({draft.bucket(node), phase, op.name}, node)
-                     .first->second;
-      if (isAlike(draft.decision(node), draft.decision(other)))
+      Id &first = numbers(draft.bucket(node), op.name, uint32_t(phase));
+      if (first == kNone)
+        first = node;
+      if (isAlike(draft.decision(node), draft.decision(first)))
         continue;
-      draft.refusal = "'" + addressOf(draft.problem, op) +
-                      "' is in a bucket with another decision than its first "
-                      "member";
+      draft.sequence->refusal = "'" + addressOf(draft.problem, op) +
+                                "' is in a bucket with another decision than "
+                                "its first member";
       return;
     }
   }
 
   /// But for what is decided about the values.
-  static bool isAlike(const Decision &a, const Decision &b) {
+  static bool isAlike(const DecisionNumber &a, const DecisionNumber &b) {
     return &a == &b ||
            (a.merge == b.merge && a.overlap == b.overlap &&
             a.prefetch == b.prefetch && a.defer == b.defer &&
             a.startAfter == b.startAfter && a.awaitBefore == b.awaitBefore);
   }
 
-  using Key = std::tuple<Id, bool, Id>; // bucket, after the seed, key
-
   void mergeKind(rt::CollectiveKind kind) {
-    std::map<Key, size_t> numbers;
-    std::vector<std::vector<Id>> buckets; // in order of their first members
-    bool afterSeed = false;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      afterSeed |= node == draft.seed;
-      if (!draft.isCollective(node) || draft.bucket(node) == kNone ||
-          !draft.decision(node).merge || draft.collective(node).kind != kind)
+    draft.sortCollectives();
+    numbers.clear(); // by bucket, side of the seed, key
+    size_t count = 0; // in order of their first members
+    for (Id node : draft.collectives) {
+      const Collective &of = draft.collective(node);
+      const DecisionNumber &decision = draft.decision(node);
+      if (decision.bucket == kNone || !decision.merge || of.kind != kind)
         continue;
-      Key key(draft.bucket(node), afterSeed, draft.collective(node).key);
-      auto [at, isNew] = numbers.try_emplace(key, buckets.size());
-      if (isNew)
-        buckets.emplace_back();
-      buckets[at->second].push_back(node);
+      Id &number = numbers(decision.bucket, of.key, draft.isAfterSeed(node));
+      if (number == kNone) {
+        number = count++;
+        if (buckets.size() < count)
+          buckets.emplace_back();
+        buckets[number].clear();
+      }
+      buckets[number].push_back(node);
     }
-    for (std::vector<Id> &members : buckets)
-      if (draft.refusal.empty())
-        merge(members);
+    for (size_t i = 0; i < count && !draft.isRefused(); ++i)
+      merge(buckets[i]);
   }
 
   void merge(std::vector<Id> &members) {
     bool isGather = draft.collective(members.front()).isGather();
     Id place = isGather ? members.front() : members.back();
-    std::stable_sort(members.begin(), members.end(), [&](Id a, Id b) {
-      return draft.collective(a).order < draft.collective(b).order;
-    });
+    sortByParameter(members);
     for (Id member : members)
       if (!(isGather ? bring(member, place) : clear(member, place))) {
-        draft.refusal = "'" + addressOf(draft.problem, draft.op(member)) +
-                        "' cannot join its bucket";
+        draft.sequence->refusal =
+            "'" + addressOf(draft.problem, draft.op(member)) +
+            "' cannot join its bucket";
         return;
       }
     create(members, place);
+  }
+
+  void sortByParameter(std::vector<Id> &members) {
+    sorted.clear();
+    for (Id i = 0; i < members.size(); ++i)
+      sorted.push_back({{draft.collective(members[i]).order, i}, members[i]});
+    std::sort(sorted.begin(), sorted.end());
+    for (Id i = 0; i < members.size(); ++i)
+      members[i] = sorted[i].second;
   }
 
   /// The operands of a gather must be there where the first one stands.
@@ -117,15 +126,15 @@ private:
   }
 
   void create(const std::vector<Id> &members, Id place) {
-    std::vector<Id> operands, results, ops;
+    for (std::vector<Id> *all : {&operands, &results, &ops})
+      all->clear();
     for (Id member : members) {
       const Node &node = draft.nodes[member];
       for (Id i = 0; i < node.uses.count; ++i)
         operands.push_back(draft.operandOf(member, i));
       for (Id i = 0; i < node.results.count; ++i)
         results.push_back(draft.resultOf(member, i));
-      for (Id op : draft.membersOf(member))
-        ops.push_back(op);
+      ops.push_back(node.op);
     }
     Id first = members.front();
     Id merged = draft.add(NodeKind::Op, draft.nodes[first].op, operands);
@@ -133,8 +142,7 @@ private:
     node.isAgain = draft.nodes[first].isAgain;
     node.decision = draft.nodes[first].decision;
     node.results = {Id(draft.results.size()), Id(results.size())};
-    node.list = draft.lists.size();
-    draft.lists.push_back(std::move(ops));
+    node.list = draft.addList(ops);
     for (Id value : results) {
       draft.results.push_back(value);
       draft.values[value].def = merged;
@@ -143,11 +151,19 @@ private:
     draft.placeBefore(merged, place);
     for (Id member : members)
       draft.erase(member);
+    draft.collectives.push_back(merged);
   }
 
   Draft &draft;
+  std::vector<rt::CollectiveKind> kinds;
+  KeyTable numbers;
+  std::vector<std::vector<Id>> buckets; // as many as mergeKind() has counted
+  std::vector<Id> operands, results, ops;
+  std::vector<std::pair<std::pair<Id, Id>, Id>> sorted;
 };
 
 } // namespace
 
-void fsdp::problem::mergeBuckets(Draft &draft) { Merger(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeMergeBuckets(Draft &draft) {
+  return std::make_unique<Merger>(draft);
+}

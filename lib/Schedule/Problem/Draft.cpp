@@ -10,56 +10,92 @@ static constexpr int64_t kStride = int64_t(1) << 40;
 /// A node placed beside another leaves it all but such a part of the room.
 static constexpr int64_t kPart = 32;
 
-Draft::Draft(const Problem &problem, const Program &program,
-             const Candidate &candidate, const ProgramDecisions &decided)
-    : problem(problem), program(program), candidate(candidate),
-      decided(decided) {
+ProgramStart::ProgramStart(const Program &program) : program(program) {
   size_t ops = program.ops.size();
-  nodes.reserve(ops * 2);
-  values.resize(program.values.size());
-  values.reserve(values.size() * 2);
-  uses.reserve(program.operands.size() * 2);
-  results.resize(program.values.size());
-  for (Id value = 0; value < values.size(); ++value) {
-    values[value].def = program.values[value].def;
-    values[value].origin = results[value] = value;
+  list.nodes.reserve(ops);
+  list.values.resize(program.values.size());
+  list.results.resize(program.values.size());
+  for (Id value = 0; value < list.values.size(); ++value) {
+    list.values[value].def = program.values[value].def;
+    list.values[value].bytes = program.values[value].bytes;
+    list.results[value] = value;
   }
+  std::vector<std::pair<Id, Id>> changes; // names and the ops
   for (Id number = 0; number < ops; ++number) {
     const Op &op = program.ops[number];
     Node node;
     node.op = number;
-    node.decision = decided.of[number];
-    node.uses = {Id(uses.size()), op.operands.count};
+    node.opKind = op.kind;
+    node.flags = op.flags;
+    node.uses = {Id(list.uses.size()), op.operands.count};
     node.results = op.results;
     node.isListed = true;
-    node.previous = last;
+    node.previous = list.last;
     node.place = int64_t(number) * kStride;
-    (last == kNone ? first : nodes[last].next) = number;
-    last = number;
-    nodes.push_back(node);
+    (list.last == kNone ? list.first : list.nodes[list.last].next) = number;
+    list.last = number;
+    list.nodes.push_back(node);
     for (Id i = 0; i < op.operands.count; ++i) {
-      uses.push_back({program.operand(op, i), number});
-      addUse(uses.size() - 1);
+      list.uses.push_back({program.operand(op, i), number});
+      list.addUse(list.uses.size() - 1);
     }
     if (op.kind == OpKind::Seed && seed == kNone)
       seed = number;
+    if (op.kind == OpKind::Collective)
+      collectives.push_back(number);
+    hasWrites |= op.kind == OpKind::Write;
     if (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update)
       for (Id state = op.states.begin; state < op.states.end(); ++state)
-        writers.push_back({program.states[state], number});
+        changes.push_back({program.states[state], number});
   }
-  std::sort(writers.begin(), writers.end());
-  std::unordered_map<std::string_view, Id> numbers;
-  for (const Decision &decision : candidate.decisions)
-    buckets.push_back(decision.bucket.empty()
-                          ? kNone
-                          : numbers.try_emplace(decision.bucket, numbers.size())
-                                .first->second);
+  findWriters(std::move(changes));
 }
 
-const Decision &Draft::decision(Id node) const {
-  static const Decision none;
-  Id number = nodes[node].decision;
-  return number == kNone ? none : candidate.decisions[number];
+void ProgramStart::findWriters(std::vector<std::pair<Id, Id>> changes) {
+  std::sort(changes.begin(), changes.end());
+  for (const auto &change : changes)
+    writers.push_back(change.second);
+  writersOf.resize(program.ops.size());
+  for (Id number = 0; number < program.ops.size(); ++number) {
+    const Op &op = program.ops[number];
+    if (op.kind != OpKind::Read)
+      continue;
+    auto [begin, end] = std::equal_range(
+        changes.begin(), changes.end(),
+        std::pair(program.states[op.states.begin], Id(0)),
+        [](const auto &a, const auto &b) { return a.first < b.first; });
+    writersOf[number] = {Id(begin - changes.begin()), Id(end - begin)};
+  }
+}
+
+void ProgramStart::findAddresses() const {
+  sameAddress.assign(program.ops.size() + 1, kNone);
+  for (Id number = 0; number < program.ops.size(); ++number) {
+    if (!program.ops[number].is(kAddressed))
+      continue;
+    auto [at, isNew] = firstAt.try_emplace(
+        addressPartsOf(program.ops[number], false), number);
+    if (!isNew) {
+      sameAddress[number] = at->second;
+      at->second = number;
+    }
+  }
+}
+
+void Draft::reset(const ProgramStart &from, const ProgramDecisions &about,
+                  const DecisionNumbers &numbers, Sequence &into) {
+  static_cast<NodeList &>(*this) = from.list;
+  start = &from;
+  program = &from.program;
+  decided = &about;
+  decisions = &numbers;
+  sequence = &into;
+  seed = from.seed;
+  lists.clear();
+  clones.clear();
+  collectives = from.collectives;
+  for (Id node : collectives)
+    nodes[node].decision = about.of[node];
 }
 
 bool Draft::hasUses(Id node) const {
@@ -80,16 +116,17 @@ Id Draft::firstUser(Id node) const {
   return found;
 }
 
-std::vector<Id> Draft::membersOf(Id node) const {
+const Id *Draft::membersOf(Id node, Id &count) const {
   const Node &of = nodes[node];
-  return of.list == kNone ? std::vector<Id>{of.op} : lists[of.list];
+  count = of.list.count == 0 ? 1 : of.list.count;
+  return of.list.count == 0 ? &of.op : &lists[of.list.begin];
 }
 
 //===----------------------------------------------------------------------===//
 // Uses
 //===----------------------------------------------------------------------===//
 
-void Draft::addUse(Id use) {
+void NodeList::addUse(Id use) {
   Id &head = values[uses[use].value].first;
   uses[use].previous = kNone;
   uses[use].next = head;
@@ -140,12 +177,15 @@ void Draft::dropUses(Id node) {
 //===----------------------------------------------------------------------===//
 
 Id Draft::add(NodeKind kind, Id op, const std::vector<Id> &operands) {
-  Node node;
+  Id number = nodes.size();
+  Node &node = nodes.emplace_back();
   node.kind = kind;
   node.op = op;
+  if (kind == NodeKind::Op) {
+    node.opKind = program->ops[op].kind;
+    node.flags = program->ops[op].flags;
+  }
   node.uses = {Id(uses.size()), Id(operands.size())};
-  nodes.push_back(node);
-  Id number = nodes.size() - 1;
   for (Id operand : operands) {
     uses.push_back({operand, number});
     addUse(uses.size() - 1);
@@ -153,12 +193,25 @@ Id Draft::add(NodeKind kind, Id op, const std::vector<Id> &operands) {
   return number;
 }
 
-Id Draft::addValue(Id def, Id origin) {
-  DraftValue value;
-  value.def = def;
-  value.origin = origin;
-  values.push_back(value);
+Id Draft::addValue(Id def, int64_t bytes) {
+  values.push_back({def, kNone, bytes});
   return values.size() - 1;
+}
+
+Span Draft::addList(const std::vector<Id> &members) {
+  Id begin = lists.size();
+  lists.insert(lists.end(), members.begin(), members.end());
+  return {begin, Id(members.size())};
+}
+
+void Draft::sortCollectives() {
+  collectives.erase(
+      std::remove_if(collectives.begin(), collectives.end(),
+                     [&](Id node) { return !nodes[node].isListed; }),
+      collectives.end());
+  auto isEarlier = [&](Id a, Id b) { return isBefore(a, b); };
+  if (!std::is_sorted(collectives.begin(), collectives.end(), isEarlier))
+    std::sort(collectives.begin(), collectives.end(), isEarlier);
 }
 
 void Draft::renumber() {

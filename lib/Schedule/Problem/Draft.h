@@ -12,11 +12,16 @@
 //   NarrowRule.cpp     exec-batch-casts: casts that follow each other
 //   MotionRule.cpp     what may move where (PlannedCollectives.cpp)
 //
+// A search evaluates thousands of candidates of one problem: what follows from
+// the program alone is made once (ProgramStart), and drafts and rules keep
+// their memory.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_LIB_SCHEDULE_PROBLEM_DRAFT_H
 #define FSDP_LIB_SCHEDULE_PROBLEM_DRAFT_H
 
-#include "fsdp/Schedule/ProblemOrder.h"
+#include "DecisionNumbers.h"
+#include <memory>
 
 namespace fsdp::problem {
 
@@ -28,16 +33,21 @@ enum class NodeKind : uint8_t {
   Await, ///< The wait for one, which gives its values.
 };
 
+/// Of nodes that are no op.
+inline constexpr OpKind kNoOp = OpKind(kOpKinds);
+
 struct Node {
   NodeKind kind = NodeKind::Op;
   bool isAgain = false;
   bool isListed = false;
+  OpKind opKind = kNoOp; ///< That of `op`, for an Op and a Start.
+  uint16_t flags = 0;    ///< Those of `op`, for an Op.
   Id op = kNone; ///< Of a bucket and a kernel the first; of a wait none.
-  Id decision = kNone;
-  Span uses;    ///< Of values, in Draft::uses.
-  Span results; ///< In Draft::results.
-  /// In Draft::lists: the member ops of a bucket, the nodes of a kernel.
-  Id list = kNone;
+  Id decision = kNone; ///< Only of collectives.
+  Span uses;           ///< Of values, in Draft::uses.
+  Span results;        ///< In Draft::results.
+  /// In Draft::lists: the ops of a bucket, the nodes of a kernel.
+  Span list;
   Id other = kNone; ///< Of a start its wait, of a wait its start.
   Id previous = kNone, next = kNone;
   int64_t place = 0; ///< Grows along the list.
@@ -51,57 +61,101 @@ struct Use {
 struct DraftValue {
   Id def = kNone;   ///< The node; kNone for an argument.
   Id first = kNone; ///< Use; the newest, as in IR.
-  Id origin = 0;    ///< The value of the program that it is, or is again.
+  int64_t bytes = 0;
 };
 
-class Draft {
-public:
-  Draft(const Problem &problem, const Program &program,
-        const Candidate &candidate, const ProgramDecisions &decided);
-
-  const Problem &problem;
-  const Program &program;
-  const Candidate &candidate;
-  const ProgramDecisions &decided;
-
+/// The list of ops with their values, as data: a copy of it is a draft of its
+/// own.
+struct NodeList {
   std::vector<Node> nodes; ///< Number i is op i, as far as there are ops.
   std::vector<DraftValue> values;
   std::vector<Use> uses;
   std::vector<Id> results;
-  std::vector<std::vector<Id>> lists;
   Id first = kNone, last = kNone;
-  /// The node that begins the backward pass; none in other programs.
+
+  void addUse(Id use);
+};
+
+/// A program before anything is decided.
+struct ProgramStart {
+  explicit ProgramStart(const Program &program);
+
+  const Program &program;
+  NodeList list;
+  std::vector<Id> collectives;
+  bool hasWrites = false;
+  /// The op that begins the backward pass; none in other programs.
   Id seed = kNone;
-  /// Why the decisions cannot be applied.
-  std::string refusal;
-  /// Addresses of decisions that no op has.
-  std::vector<std::string> unknown;
+  /// The ops that change tensors of the model, tensor by tensor; of each Read
+  /// those of its tensor.
+  std::vector<Id> writers;
+  std::vector<Span> writersOf;
+
+  /// Gives `visit` the ops that have an address.
+  template <typename Visit>
+  void forEachOpAt(const Address &address, Visit visit) const {
+    if (sameAddress.empty())
+      findAddresses();
+    auto at = firstAt.find(address);
+    for (Id op = at == firstAt.end() ? kNone : at->second; op != kNone;
+         op = sameAddress[op])
+      visit(op);
+  }
+
+private:
+  void findAddresses() const;
+  void findWriters(std::vector<std::pair<Id, Id>> changes);
+
+  // Made when an address is asked for first.
+  mutable std::unordered_map<Address, Id, AddressHash> firstAt;
+  mutable std::vector<Id> sameAddress; // of each op the next that has it
+};
+
+class Draft : public NodeList {
+public:
+  explicit Draft(const Problem &problem) : problem(problem) {}
+
+  /// Begins with the program as it is.
+  void reset(const ProgramStart &from, const ProgramDecisions &about,
+             const DecisionNumbers &numbers, Sequence &into);
+
+  const Problem &problem;
+  const ProgramStart *start = nullptr;
+  const Program *program = nullptr;
+  const ProgramDecisions *decided = nullptr;
+  const DecisionNumbers *decisions = nullptr;
+  Sequence *sequence = nullptr; ///< What lowering fills.
+
+  std::vector<Id> lists;
+  Id seed = kNone; ///< ProgramStart::seed.
+  /// Collectives in the order of the list, as far as a rule before said.
+  std::vector<Id> collectives;
+  /// The clones for the backward pass, in no order.
+  std::vector<Id> clones;
 
   //===--- Asking ---------------------------------------------------------===//
 
-  const Op &op(Id node) const { return program.ops[nodes[node].op]; }
-  bool isOp(Id node, OpKind kind) const {
-    return nodes[node].op != kNone && nodes[node].kind != NodeKind::Fused &&
-           op(node).kind == kind;
-  }
+  bool isRefused() const { return !sequence->refusal.empty(); }
+  const Op &op(Id node) const { return program->ops[nodes[node].op]; }
+  bool isOp(Id node, OpKind kind) const { return nodes[node].opKind == kind; }
   bool is(Id node, OpFlag flag) const {
-    return nodes[node].kind == NodeKind::Op && op(node).is(flag);
+    return (nodes[node].flags & flag) != 0;
   }
   /// A collective that no start has taken.
   bool isCollective(Id node) const {
-    return nodes[node].kind == NodeKind::Op && isOp(node, OpKind::Collective);
+    return isOp(node, OpKind::Collective) && nodes[node].kind == NodeKind::Op;
   }
   const Collective &collective(Id node) const {
-    return program.collective(op(node));
+    return program->collective(op(node));
   }
-  const Decision &decision(Id node) const;
+  const DecisionNumber &decision(Id node) const {
+    return (*decisions)[nodes[node].decision];
+  }
   /// The number of the bucket of a decision; kNone: a bucket of its own.
-  Id bucket(Id node) const {
-    Id number = nodes[node].decision;
-    return number == kNone ? kNone : buckets[number];
-  }
+  Id bucket(Id node) const { return decision(node).bucket; }
   bool isBefore(Id a, Id b) const { return nodes[a].place < nodes[b].place; }
   bool isFrom(Id node, Id target) const { return !isBefore(node, target); }
+  bool isAfterSeed(Id node) const { return seed != kNone && isFrom(node, seed); }
 
   Id operandOf(Id node, Id i) const {
     return uses[nodes[node].uses.begin + i].value;
@@ -115,21 +169,20 @@ public:
            isOp(node, OpKind::Box);
   }
   /// The tensor of the model that an op names first.
-  Id stateOf(Id node) const { return program.states[op(node).states.begin]; }
-  int64_t bytesOf(Id value) const {
-    return program.values[values[value].origin].bytes;
-  }
+  Id stateOf(Id node) const { return program->states[op(node).states.begin]; }
+  int64_t bytesOf(Id value) const { return values[value].bytes; }
   bool hasUses(Id node) const;
   /// The first op that uses what `node` gives; kNone if none does.
   Id firstUser(Id node) const;
-  /// The ops that a collective's node stands for.
-  std::vector<Id> membersOf(Id node) const;
+  /// The ops that a collective's node stands for, until nodes are added.
+  const Id *membersOf(Id node, Id &count) const;
 
   //===--- Changing -------------------------------------------------------===//
 
   /// A node that is nowhere yet.
   Id add(NodeKind kind, Id op, const std::vector<Id> &operands);
-  Id addValue(Id def, Id origin);
+  Id addValue(Id def, int64_t bytes);
+  Span addList(const std::vector<Id> &members);
   void placeBefore(Id node, Id at);
   void placeAfter(Id node, Id at);
   /// Takes a node out of the list; its uses stay.
@@ -142,6 +195,9 @@ public:
   void setUse(Id use, Id value);
   /// As replacing all uses of a value in IR does.
   void reverseUses(Id value);
+  /// Takes from `collectives` what is not in the list, and puts the rest in the
+  /// order of the list.
+  void sortCollectives();
 
   //===--- Moving (MotionRule.cpp) ----------------------------------------===//
 
@@ -153,26 +209,33 @@ public:
 private:
   void link(Id node, Id before, Id after, bool nearBefore);
   void renumber();
-  void addUse(Id use);
   void dropUse(Id use);
+  void collectNeeds(Id node, Id target);
   void moveWithProducers(Id node, Id target);
   bool changesState(Id node) const;
   Id stateBetween(Id node, Id place) const;
 
-  std::vector<Id> buckets; ///< Of each decision.
-  /// Names of tensors of the model with the nodes that change them, sorted.
-  std::vector<std::pair<Id, Id>> writers;
+  std::vector<Id> needs, producers; // of what moves
 };
 
-/// The rules, in this order. A refusal ends them.
-void recompute(Draft &draft);
-void mergeBuckets(Draft &draft);
-void overlap(Draft &draft);
-void fuse(Draft &draft);
+/// What one of the passes does. A refusal ends the rules.
+class Rule {
+public:
+  virtual ~Rule() = default;
+  virtual void run() = 0;
+};
+
+/// In this order.
+std::unique_ptr<Rule> makeRecompute(Draft &draft);
+std::unique_ptr<Rule> makeMergeBuckets(Draft &draft);
+std::unique_ptr<Rule> makeOverlap(Draft &draft);
+std::unique_ptr<Rule> makeFuse(Draft &draft);
+std::unique_ptr<Rule> makeLower(Draft &draft);
+std::unique_ptr<Rule> makeBatchCasts(Draft &draft);
+
+/// Parts of lowering.
 void eraseSelfWrites(Draft &draft);
 void eraseUnusedOps(Draft &draft);
-Sequence lower(Draft &draft);
-void batchCasts(const Program &program, Sequence &sequence);
 
 } // namespace fsdp::problem
 

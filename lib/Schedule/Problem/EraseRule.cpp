@@ -32,21 +32,22 @@ static bool isSelfWrite(const Draft &draft, Id write, Id changed) {
 
 /// Setting a tensor to what it holds is no work.
 void fsdp::problem::eraseSelfWrites(Draft &draft) {
+  if (!draft.start->hasWrites)
+    return;
   std::vector<Id> lastChanges(draft.problem.numNames(), kNone);
   for (Id node = draft.first, next; node != kNone; node = next) {
     next = draft.nodes[node].next;
-    if (draft.nodes[node].kind != NodeKind::Op)
+    OpKind kind = draft.nodes[node].opKind;
+    if (kind < OpKind::Gradient || kind > OpKind::Update)
       continue;
     const Op &op = draft.op(node);
-    if (op.kind < OpKind::Gradient || op.kind > OpKind::Update)
-      continue;
-    if (op.kind == OpKind::Write &&
+    if (kind == OpKind::Write &&
         isSelfWrite(draft, node, lastChanges[draft.stateOf(node)])) {
       draft.erase(node);
       continue;
     }
     for (Id i = op.states.begin; i < op.states.end(); ++i)
-      lastChanges[draft.program.states[i]] = node;
+      lastChanges[draft.program->states[i]] = node;
   }
 }
 

@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
 #include <algorithm>
-#include <deque>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -26,6 +25,17 @@ struct KernelGroup {
   Id anchor = kNone;
   bool isPinned = false;
   unsigned epoch = 0;
+
+  /// Its lists keep their memory.
+  void reset(const Kernel &kernel, unsigned now) {
+    rows = kernel.rows;
+    columns = kernel.columns;
+    members.clear();
+    inputs.clear();
+    anchor = kNone;
+    isPinned = false;
+    epoch = now;
+  }
 };
 
 /// A read of a kernel and the value that it is of.
@@ -34,39 +44,39 @@ struct ReadOf {
   Id value;
 };
 
-class Fuser {
+class Fuser final : public Rule {
 public:
-  explicit Fuser(Draft &draft)
-      : draft(draft), groupOfNode(draft.nodes.size(), nullptr),
-        isExpensive(draft.values.size(), false) {}
+  explicit Fuser(Draft &draft) : draft(draft) {}
 
-  void run() {
+  void run() override {
+    groupOfNode.assign(draft.nodes.size(), kNone);
+    isExpensive.assign(draft.values.size(), false);
+    count = epoch = 0;
     for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
       visit(node);
-    for (KernelGroup &group : groups)
-      if (group.members.size() > 1)
+    for (Id group = 0; group < count; ++group)
+      if (groups[group].members.size() > 1)
         build(group);
   }
 
 private:
   const Kernel *kernelOf(Id node) const {
-    if (draft.nodes[node].kind != NodeKind::Op ||
-        !draft.isOp(node, OpKind::Kernel))
+    if (!draft.isOp(node, OpKind::Kernel))
       return nullptr;
     const Kernel &kernel = draft.problem.kernels[draft.op(node).detail];
     return kernel.canFuse ? &kernel : nullptr;
   }
 
   bool isBarrier(Id node) const {
-    NodeKind kind = draft.nodes[node].kind;
-    return kind == NodeKind::Start || kind == NodeKind::Await ||
-           draft.isCollective(node) || draft.isOp(node, OpKind::Seed) ||
-           draft.isOp(node, OpKind::Update);
+    OpKind kind = draft.nodes[node].opKind;
+    return kind == OpKind::Collective || kind == OpKind::Seed ||
+           kind == OpKind::Update ||
+           draft.nodes[node].kind == NodeKind::Await;
   }
 
-  KernelGroup *groupOf(Id value) const {
+  Id groupOf(Id value) const {
     Id def = draft.values[value].def;
-    return def == kNone ? nullptr : groupOfNode[def];
+    return def == kNone ? kNone : groupOfNode[def];
   }
 
   Form formOf(Id value) const {
@@ -79,12 +89,13 @@ private:
   }
 
   /// Can `kernel` be computed in that of `group`?
-  bool fits(const KernelGroup &group, const Kernel &kernel) const {
+  bool fits(Id number, const Kernel &kernel) const {
+    const KernelGroup &group = groups[number];
     if (group.rows != kernel.rows || group.columns != kernel.columns ||
         group.epoch != epoch || group.members.size() >= kMaxMembers)
       return false;
     for (const ReadOf &of : reads) {
-      if (groupOf(of.value) != &group)
+      if (groupOf(of.value) != number)
         continue;
       Access wanted =
           formOf(of.value) == Form::Row ? Access::Row : Access::Element;
@@ -96,13 +107,14 @@ private:
     return true;
   }
 
-  bool isAvailable(Id value, const KernelGroup &group) const {
+  bool isAvailable(Id value, Id group) const {
     Id def = draft.values[value].def;
     if (def == kNone)
       return true;
-    if (const KernelGroup *other = groupOfNode[def])
-      return other == &group || draft.isBefore(other->anchor, group.anchor);
-    return draft.isBefore(def, group.anchor);
+    Id anchor = groups[group].anchor;
+    if (Id other = groupOfNode[def]; other != kNone)
+      return other == group || draft.isBefore(groups[other].anchor, anchor);
+    return draft.isBefore(def, anchor);
   }
 
   static void addInput(KernelGroup &group, Id value) {
@@ -111,95 +123,104 @@ private:
       group.inputs.push_back(value);
   }
 
-  KernelGroup *unite(KernelGroup *into, KernelGroup *other) {
+  Id unite(Id into, Id other) {
     if (into == other)
       return into;
-    for (Id node : other->members)
+    KernelGroup &all = groups[into], &gone = groups[other];
+    for (Id node : gone.members)
       groupOfNode[node] = into;
-    into->members.insert(into->members.end(), other->members.begin(),
-                         other->members.end());
-    for (Id input : other->inputs)
-      addInput(*into, input);
-    other->members.clear();
+    all.members.insert(all.members.end(), gone.members.begin(),
+                       gone.members.end());
+    for (Id input : gone.inputs)
+      addInput(all, input);
+    gone.members.clear();
     return into;
   }
 
   /// The group that an op of `kernel` can join, with all that its arrival
-  /// unites; null if there is none.
-  KernelGroup *join(const Kernel &kernel) {
-    KernelGroup *open = nullptr, *fixed = nullptr;
+  /// unites; kNone if there is none.
+  Id join(const Kernel &kernel) {
+    Id open = kNone, fixed = kNone;
     size_t members = 0, inputs = reads.size();
     for (const ReadOf &of : reads) {
-      KernelGroup *group = groupOf(of.value);
-      if (!group || group == open || !fits(*group, kernel))
+      Id number = groupOf(of.value);
+      if (number == kNone || number == open || !fits(number, kernel))
         continue;
-      if (group->isPinned) {
+      const KernelGroup &group = groups[number];
+      if (group.isPinned) {
         bool allThere =
             std::all_of(reads.begin(), reads.end(), [&](const ReadOf &entry) {
-              return isAvailable(entry.value, *group);
+              return isAvailable(entry.value, number);
             });
-        if (allThere && group->inputs.size() + inputs <= kMaxInputs)
-          fixed = group;
+        if (allThere && group.inputs.size() + inputs <= kMaxInputs)
+          fixed = number;
         continue;
       }
-      if (members + group->members.size() >= kMaxMembers ||
-          inputs + group->inputs.size() > kMaxInputs)
+      if (members + group.members.size() >= kMaxMembers ||
+          inputs + group.inputs.size() > kMaxInputs)
         continue;
-      members += group->members.size();
-      inputs += group->inputs.size();
-      open = open ? unite(open, group) : group;
+      members += group.members.size();
+      inputs += group.inputs.size();
+      open = open != kNone ? unite(open, number) : number;
     }
-    return open ? open : fixed;
+    return open != kNone ? open : fixed;
   }
 
-  void add(KernelGroup *group, Id node, const Kernel &kernel) {
-    groupOfNode[node] = group;
-    group->members.push_back(node);
+  void add(Id number, Id node, const Kernel &kernel) {
+    KernelGroup &group = groups[number];
+    groupOfNode[node] = number;
+    group.members.push_back(node);
     bool expensive = kernel.isExpensive;
     for (const ReadOf &of : reads) {
-      if (groupOf(of.value) != group)
-        addInput(*group, of.value);
+      if (groupOf(of.value) != number)
+        addInput(group, of.value);
       else
         expensive |= isExpensive[of.value];
     }
-    if (!group->isPinned)
-      group->anchor = node;
+    if (!group.isPinned)
+      group.anchor = node;
     if (expensive)
       for (Id i = 0; i < draft.nodes[node].results.count; ++i)
         if (kernel.results[i] == Form::Element)
           isExpensive[draft.resultOf(node, i)] = true;
   }
 
+  Id newGroup(const Kernel &kernel) {
+    if (count == groups.size())
+      groups.emplace_back();
+    groups[count].reset(kernel, epoch);
+    return count++;
+  }
+
   void visit(Id node) {
     if (isBarrier(node))
       ++epoch;
-    KernelGroup *group = nullptr;
+    Id group = kNone;
     if (const Kernel *kernel = kernelOf(node)) {
       reads.clear();
       for (const KernelRead &read : kernel->reads)
         reads.push_back({&read, draft.operandOf(node, read.operand)});
       group = join(*kernel);
-      if (!group) {
-        group = &groups.emplace_back();
-        group->rows = kernel->rows;
-        group->columns = kernel->columns;
-        group->epoch = epoch;
-      }
+      if (group == kNone)
+        group = newGroup(*kernel);
       add(group, node, *kernel);
     }
     // Whoever reads a group from outside fixes its place.
-    for (Id i = 0; i < draft.nodes[node].uses.count; ++i)
-      if (KernelGroup *read = groupOf(draft.operandOf(node, i));
-          read && read != group)
-        read->isPinned = true;
+    const Span uses = draft.nodes[node].uses;
+    for (Id use = uses.begin; use < uses.end(); ++use)
+      if (Id read = groupOf(draft.uses[use].value);
+          read != kNone && read != group)
+        groups[read].isPinned = true;
   }
 
-  void build(KernelGroup &group) {
+  void build(Id number) {
+    const KernelGroup &group = groups[number];
     auto isInside = [&](Id node) {
       return node != kNone && groupOfNode.size() > node &&
-             groupOfNode[node] == &group;
+             groupOfNode[node] == number;
     };
-    std::vector<Id> inputs, leaving;
+    inputs.clear();
+    leaving.clear();
     for (Id node : group.members) {
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Id value = draft.operandOf(node, i);
@@ -221,8 +242,7 @@ private:
                          inputs);
     draft.placeBefore(fused, group.anchor);
     draft.nodes[fused].results = {Id(draft.results.size()), Id(leaving.size())};
-    draft.nodes[fused].list = draft.lists.size();
-    draft.lists.push_back(group.members);
+    draft.nodes[fused].list = draft.addList(group.members);
     for (Id value : leaving) {
       draft.results.push_back(value);
       draft.values[value].def = fused;
@@ -236,15 +256,19 @@ private:
   }
 
   Draft &draft;
-  std::deque<KernelGroup> groups; // addresses stay
-  std::vector<KernelGroup *> groupOfNode;
+  std::vector<KernelGroup> groups; // `count` of them
+  Id count = 0;
+  std::vector<Id> groupOfNode;
   /// Element values that need a transcendental function wherever they are
   /// computed again.
-  std::vector<bool> isExpensive;
+  std::vector<uint8_t> isExpensive;
   std::vector<ReadOf> reads; // of the op that is visited
   unsigned epoch = 0;
+  std::vector<Id> inputs, leaving; // of the kernel that is built
 };
 
 } // namespace
 
-void fsdp::problem::fuse(Draft &draft) { Fuser(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeFuse(Draft &draft) {
+  return std::make_unique<Fuser>(draft);
+}

@@ -26,58 +26,126 @@ struct Place {
 constexpr Id kRange = Id(1) << 31, kGradientRange = kRange | Id(1) << 30;
 bool isBuffer(Id root) { return root < kRange; }
 
-class Lowering {
+/// Their bytes: buckets of one class move the same items.
+class CollectiveWorkspaces {
+public:
+  explicit CollectiveWorkspaces(const std::string &target) : target(target) {}
+
+  const std::vector<int64_t> &of(const Collective &collective,
+                                 const std::vector<rt::CollectiveItem> &items) {
+    for (const Known &one : known)
+      if (isSame(one, collective, items))
+        return one.bytes;
+    if (known.size() == kMost)
+      known.clear();
+    Known &one = known.emplace_back();
+    one.collective = collective;
+    one.items = items;
+    for (size_t i = 0; i < items.size(); ++i)
+      one.bytes.push_back(workspaceOf(target, collective, items, i));
+    return one.bytes;
+  }
+
+private:
+  static constexpr size_t kMost = 64;
+
+  struct Known {
+    Collective collective;
+    std::vector<rt::CollectiveItem> items;
+    std::vector<int64_t> bytes;
+  };
+
+  static bool isSame(const Known &one, const Collective &collective,
+                     const std::vector<rt::CollectiveItem> &items) {
+    const Collective &other = one.collective;
+    auto areEqual = [](const rt::CollectiveItem &a, const rt::CollectiveItem &b) {
+      return a.shard == b.shard && a.full == b.full;
+    };
+    return other.kind == collective.kind && other.reduce == collective.reduce &&
+           other.in == collective.in && other.out == collective.out &&
+           other.isFast == collective.isFast &&
+           other.ranks == collective.ranks &&
+           std::equal(one.items.begin(), one.items.end(), items.begin(),
+                      items.end(), areEqual);
+  }
+
+  const std::string &target;
+  std::vector<Known> known;
+};
+
+class Lowering final : public Rule {
 public:
   explicit Lowering(Draft &draft)
-      : draft(draft), problem(draft.problem), program(draft.program),
-        target(rt::findTarget(draft.problem.target)), held(draft.values.size()),
-        destinations(draft.values.size()), startStep(draft.nodes.size(), kNone),
-        isRead(draft.problem.numNames(), false) {}
+      : draft(draft), problem(draft.problem),
+        target(rt::findTarget(draft.problem.target)),
+        workspaces(draft.problem.target) {}
 
-  Sequence run() {
-    sequence.steps.reserve(draft.nodes.size());
-    sequence.uses.reserve(draft.uses.size() * 2);
+  void run() override {
     eraseSelfWrites(draft);
     eraseUnusedOps(draft);
-    findUpdates();
+    program = draft.program;
+    sequence = draft.sequence;
+    held.assign(draft.values.size(), Place());
+    destinations.assign(draft.values.size(), Place());
+    startStep.assign(draft.nodes.size(), kNone);
+    findOps();
     bindArguments();
     chooseDestinations();
-    for (Id node = draft.first; node != kNone && draft.refusal.empty();
+    for (Id node = draft.first; node != kNone && !draft.isRefused();
          node = draft.nodes[node].next)
       lower(node);
-    return std::move(sequence);
   }
 
 private:
   void refuse(Id node) {
-    draft.refusal = "'" + addressOf(problem, draft.op(node)) +
-                    "' is awaited before it starts";
+    sequence->refusal = "'" + addressOf(problem, draft.op(node)) +
+                         "' is awaited before it starts";
   }
 
   //===--- Where values are -----------------------------------------------===//
 
-  void findUpdates() {
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      if (draft.nodes[node].kind != NodeKind::Op)
-        continue;
-      const Op &op = draft.op(node);
-      if (op.kind == OpKind::Read)
-        isRead[draft.stateOf(node)] = true;
-      if (op.kind > OpKind::Gradient && op.kind <= OpKind::Update)
-        for (Id i = op.states.begin; i < op.states.end(); ++i)
-          updates.push_back({program.states[i], node});
-    }
-    // In order of issue for each.
-    std::stable_sort(
-        updates.begin(), updates.end(),
-        [](const auto &a, const auto &b) { return a.first < b.first; });
+  void findOps() {
+    for (std::vector<Id> *found : {&returns, &gradients, &stores, &joins})
+      found->clear();
+    updates.clear();
+    updatesOf.assign(problem.numNames(), Updates());
+    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
+      switch (draft.nodes[node].opKind) {
+      case OpKind::Read:
+        updatesOf[draft.stateOf(node)].isRead = true;
+        break;
+      case OpKind::Join:
+        joins.push_back(node);
+        break;
+      case OpKind::Return:
+        returns.push_back(node);
+        break;
+      case OpKind::Gradient:
+        gradients.push_back(node);
+        break;
+      case OpKind::Write:
+        stores.push_back(node);
+        addUpdates(node);
+        break;
+      case OpKind::Accumulate:
+      case OpKind::Clear:
+      case OpKind::Update:
+        addUpdates(node);
+        break;
+      default:
+        break;
+      }
   }
 
-  /// The changes of a tensor of the model, in order.
-  auto updatesOf(Id state) const {
-    return std::equal_range(
-        updates.begin(), updates.end(), std::pair(state, Id(0)),
-        [](const auto &a, const auto &b) { return a.first < b.first; });
+  void addUpdates(Id node) {
+    const Span states = draft.op(node).states;
+    for (Id i = states.begin; i < states.end(); ++i) {
+      Updates &of = updatesOf[program->states[i]];
+      Id number = updates.size();
+      updates.push_back({node, kNone});
+      (of.last == kNone ? of.first : updates[of.last].next) = number;
+      of.last = number;
+    }
   }
 
   bool ownsBuffer(Id value) const {
@@ -87,8 +155,8 @@ private:
   }
 
   void bindArguments() {
-    for (Id i = 0; i < program.arguments.size(); ++i)
-      held[i] = {kRange | program.arguments[i], 0};
+    for (Id i = 0; i < program->arguments.size(); ++i)
+      held[i] = {kRange | program->arguments[i], 0};
   }
 
   /// The sum whose buffer `value` will have; kNone if there is none.
@@ -115,31 +183,24 @@ private:
       destinations[value] = {range, 0};
   }
 
-  template <typename Visit> void forEachOf(OpKind kind, Visit visit) {
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
-      if (draft.isOp(node, kind))
-        visit(node);
-  }
-
   void chooseDestinations() {
-    forEachOf(OpKind::Return, [&](Id node) {
+    for (Id node : returns)
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i)
         chooseDestination(draft.operandOf(node, i),
-                          kRange | program.results[i]);
-    });
-    forEachOf(OpKind::Gradient, [&](Id node) {
+                          kRange | program->results[i]);
+    for (Id node : gradients)
       chooseDestination(draft.operandOf(node, 0),
                         kGradientRange | draft.stateOf(node));
-    });
     // A value may be produced where it goes if nothing else of the program is
     // there.
-    forEachOf(OpKind::Write, [&](Id node) {
-      auto [begin, end] = updatesOf(draft.stateOf(node));
-      if (end - begin == 1 && !isRead[draft.stateOf(node)])
+    for (Id node : stores) {
+      const Updates &of = updatesOf[draft.stateOf(node)];
+      if (of.first == of.last && !of.isRead)
         chooseDestination(draft.operandOf(node, 0),
                           kRange | draft.stateOf(node));
-    });
-    forEachOf(OpKind::Join, [&](Id node) { chooseParts(node); });
+    }
+    for (Id node : joins)
+      chooseParts(node);
   }
 
   /// Parts are produced where they end if they are aligned there.
@@ -160,8 +221,8 @@ private:
 
   Id newBuffer(int64_t bytes, Id node) {
     const Node &of = draft.nodes[node];
-    sequence.buffers.push_back({bytes, of.op, of.isAgain});
-    return sequence.buffers.size() - 1;
+    sequence->buffers.push_back({bytes, of.op, of.isAgain});
+    return sequence->buffers.size() - 1;
   }
 
   /// Where `value` is written: its destination, or a new buffer.
@@ -202,32 +263,32 @@ private:
     step = Step();
     step.kind = kind;
     step.stream = stream;
-    step.uses = {Id(sequence.uses.size()), 0};
-    step.members = {Id(sequence.members.size()), 0};
+    step.uses = {Id(sequence->uses.size()), 0};
+    step.members = {Id(sequence->members.size()), 0};
     if (node == kNone)
       return;
     const Node &of = draft.nodes[node];
     if (of.kind == NodeKind::Fused) {
-      for (Id member : draft.lists[of.list])
-        sequence.members.push_back(
-            {draft.nodes[member].op, draft.nodes[member].isAgain});
-    } else if (of.list != kNone) {
-      for (Id op : draft.lists[of.list])
-        sequence.members.push_back({op, of.isAgain});
+      for (Id i = of.list.begin; i < of.list.end(); ++i)
+        sequence->members.push_back({draft.nodes[draft.lists[i]].op,
+                                     draft.nodes[draft.lists[i]].isAgain});
+    } else if (of.list.count != 0) {
+      for (Id i = of.list.begin; i < of.list.end(); ++i)
+        sequence->members.push_back({draft.lists[i], of.isAgain});
     } else if (of.op != kNone) {
-      sequence.members.push_back({of.op, of.isAgain});
+      sequence->members.push_back({of.op, of.isAgain});
     }
-    step.members.count = sequence.members.size() - step.members.begin;
+    step.members.count = sequence->members.size() - step.members.begin;
   }
 
   void touches(Place place) {
     if (isBuffer(place.root))
-      sequence.uses.push_back(place.root);
+      sequence->uses.push_back(place.root);
   }
   void writes(Place place) {
-    size_t before = sequence.uses.size();
+    size_t before = sequence->uses.size();
     touches(place);
-    step.written += sequence.uses.size() - before;
+    step.written += sequence->uses.size() - before;
   }
   void workspace(int64_t bytes, Id node) {
     touches({newBuffer(bytes, node), 0});
@@ -235,9 +296,9 @@ private:
   }
 
   Id endStep() {
-    step.uses.count = sequence.uses.size() - step.uses.begin;
-    sequence.steps.push_back(step);
-    return sequence.steps.size() - 1;
+    step.uses.count = sequence->uses.size() - step.uses.begin;
+    sequence->steps.push_back(step);
+    return sequence->steps.size() - 1;
   }
 
   void copy(Place from, Place to) {
@@ -271,7 +332,7 @@ private:
         return refuse(draft.nodes[node].other);
       beginStep(StepKind::Await, draft.nodes[node].other);
       step.start = startStep[draft.nodes[node].other];
-      sequence.steps[step.start].isAwaited = true;
+      sequence->steps[step.start].isAwaited = true;
       endStep();
       return;
     case NodeKind::Op:
@@ -325,8 +386,8 @@ private:
     case OpKind::Return:
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Place from = placeOf(draft.operandOf(node, i));
-        if (from.root != (kRange | program.results[i]))
-          copy(from, {kRange | program.results[i], 0});
+        if (from.root != (kRange | program->results[i]))
+          copy(from, {kRange | program->results[i], 0});
       }
       return;
     }
@@ -342,14 +403,13 @@ private:
   }
 
   bool isUsedAfterUpdate(Id read) {
-    Id update = kNone;
-    auto [begin, end] = updatesOf(draft.stateOf(read));
-    for (auto at = begin; at != end && update == kNone; ++at)
-      if (draft.isBefore(read, at->second))
-        update = at->second;
-    if (update == kNone)
+    Id number = updatesOf[draft.stateOf(read)].first;
+    while (number != kNone && !draft.isBefore(read, updates[number].node))
+      number = updates[number].next;
+    if (number == kNone)
       return false;
-    std::vector<Id> aliases = {draft.resultOf(read, 0)};
+    Id update = updates[number].node;
+    aliases.assign(1, draft.resultOf(read, 0));
     while (!aliases.empty()) {
       Id value = aliases.back();
       aliases.pop_back();
@@ -430,7 +490,7 @@ private:
       return lowerWork(node);
     Id count = draft.nodes[node].uses.count;
     Id value = draft.resultOf(node, 0);
-    std::vector<Place> inputs = placesOf(node, count);
+    std::vector<Place> &inputs = placesOf(node, count);
     Place sum = inputs.back();
     if (sumUpdatedInPlace(value) != kNone) {
       held[value] = sum;
@@ -501,16 +561,17 @@ private:
 
   /// What the members give each other is computed where it is read.
   void lowerFused(Id node) {
-    const std::vector<Id> &members = draft.lists[draft.nodes[node].list];
-    neededResults.assign(members.size(), 0);
-    for (size_t m = members.size(); m-- > 0;)
+    const Span list = draft.nodes[node].list;
+    const Id *members = &draft.lists[list.begin];
+    neededResults.assign(list.count, 0);
+    for (size_t m = list.count; m-- > 0;)
       for (Id i = 0; i < draft.nodes[members[m]].results.count; ++i)
         if (Id value = draft.resultOf(members[m], i);
             draft.values[value].def == node &&
             draft.values[value].first != kNone)
           neededResults[m] |= uint32_t(1) << i;
     beginStep(StepKind::Work, node);
-    for (size_t m = members.size(); m-- > 0;) {
+    for (size_t m = list.count; m-- > 0;) {
       const Kernel &kernel = problem.kernels[draft.op(members[m]).detail];
       for (const KernelRead &read : kernel.reads) {
         if (read.forResults != 0 && (read.forResults & neededResults[m]) == 0)
@@ -523,13 +584,13 @@ private:
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       if (Id value = draft.resultOf(node, i);
           draft.values[value].first != kNone)
-        writes(output(value, members.front()));
+        writes(output(value, members[0]));
     endStep();
   }
 
   /// Notes that member `value` of an earlier member is read; false if none
   /// produces it.
-  bool needMember(const std::vector<Id> &members, size_t before, Id value) {
+  bool needMember(const Id *members, size_t before, Id value) {
     for (size_t m = 0; m < before; ++m) {
       const Span results = draft.nodes[members[m]].results;
       for (Id i = 0; i < results.count; ++i)
@@ -550,10 +611,12 @@ private:
                         : of.isGather() ? rt::Stream::Gather
                                         : rt::Stream::Reduce;
     items.clear();
-    for (Id member : draft.membersOf(node)) {
-      const Collective &one = program.collective(program.ops[member]);
+    Id count = 0;
+    const Id *members = draft.membersOf(node, count);
+    for (Id m = 0; m < count; ++m) {
+      const Collective &one = program->collective(program->ops[members[m]]);
       for (Id i = one.items.begin; i < one.items.end(); ++i)
-        items.push_back(program.items[i]);
+        items.push_back(program->items[i]);
     }
     placesOf(node, draft.nodes[node].uses.count);
     beginStep(isStart ? StepKind::Start : StepKind::Work, node, stream);
@@ -565,8 +628,8 @@ private:
       writes(of.isGather() ? joined(draft.resultOf(node, i), node, of, items[i])
                            : output(draft.resultOf(node, i), node));
     if (!of.isGather())
-      for (size_t i = 0; i < items.size(); ++i)
-        workspace(workspaceOf(problem.target, of, items, i), node);
+      for (int64_t bytes : workspaces.of(of, items))
+        workspace(bytes, node);
     startStep[node] = endStep();
   }
 
@@ -579,22 +642,36 @@ private:
     return held[value] = {newBuffer(bytes, node), 0};
   }
 
+  /// The ops that change a tensor of the model, in order: numbers in
+  /// `updates`.
+  struct Updates {
+    Id first = kNone, last = kNone;
+    bool isRead = false;
+  };
+  struct UpdateBy {
+    Id node, next;
+  };
+
   Draft &draft;
   const Problem &problem;
-  const Program &program;
+  const Program *program = nullptr;
   const rt::Target *target;
-  Sequence sequence;
+  CollectiveWorkspaces workspaces;
+  Sequence *sequence = nullptr;
   std::vector<Place> held, destinations; // of each value
   std::vector<Id> startStep;             // of each node
-  /// Names of tensors of the model with the nodes that change them.
-  std::vector<std::pair<Id, Id>> updates;
-  std::vector<bool> isRead; // of each name
+  std::vector<Id> returns, gradients, stores, joins;
+  std::vector<Updates> updatesOf; // of each name
+  std::vector<UpdateBy> updates;
   Step step;
   std::vector<Place> operands;
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
+  std::vector<Id> aliases; // of a read
 };
 
 } // namespace
 
-Sequence fsdp::problem::lower(Draft &draft) { return Lowering(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeLower(Draft &draft) {
+  return std::make_unique<Lowering>(draft);
+}

@@ -21,13 +21,13 @@ static void forEachProducerFrom(const Draft &draft, Id node, Id target,
 /// `target`: what computes, or changes what is read. kNone if nothing is.
 Id Draft::obstacle(Id node, Id target) const {
   if (isOp(node, OpKind::Read)) {
-    Id name = program.states[op(node).states.begin], found = kNone;
-    for (auto at = std::lower_bound(writers.begin(), writers.end(),
-                                    std::pair(name, Id(0)));
-         at != writers.end() && at->first == name; ++at)
-      if (isFrom(at->second, target) && isBefore(at->second, node) &&
-          (found == kNone || isBefore(found, at->second)))
-        found = at->second;
+    const Span span = start->writersOf[nodes[node].op];
+    Id found = kNone;
+    for (Id i = span.begin; i < span.end(); ++i)
+      if (Id writer = start->writers[i];
+          isFrom(writer, target) && isBefore(writer, node) &&
+          (found == kNone || isBefore(found, writer)))
+        found = writer;
     return found;
   }
   Id found = kNone;
@@ -42,29 +42,29 @@ Id Draft::obstacle(Id node, Id target) const {
   return found;
 }
 
-static void collectNeeds(const Draft &draft, Id node, Id target,
-                         std::vector<Id> &needs) {
+void Draft::collectNeeds(Id node, Id target) {
   if (std::find(needs.begin(), needs.end(), node) != needs.end())
     return;
   needs.push_back(node);
-  forEachProducerFrom(draft, node, target, [&](Id producer) {
-    collectNeeds(draft, producer, target, needs);
-  });
+  forEachProducerFrom(*this, node, target,
+                      [&](Id producer) { collectNeeds(producer, target); });
 }
 
 void Draft::moveWithProducers(Id node, Id target) {
-  std::vector<Id> producers;
+  // Those of the nodes that move with it come after, and go before it is done.
+  size_t begin = producers.size();
   forEachProducerFrom(*this, node, target,
                       [&](Id producer) { producers.push_back(producer); });
-  for (Id producer : producers)
-    moveWithProducers(producer, target);
+  for (size_t i = begin, end = producers.size(); i < end; ++i)
+    moveWithProducers(producers[i], target);
+  producers.resize(begin);
   placeBefore(node, target);
 }
 
 /// Nothing is in the way. What stands there already and is needed stays.
 void Draft::hoistBefore(Id node, Id target) {
-  std::vector<Id> needs;
-  collectNeeds(*this, node, target, needs);
+  needs.clear();
+  collectNeeds(node, target);
   while (target != node &&
          std::find(needs.begin(), needs.end(), target) != needs.end())
     target = nodes[target].next;
@@ -75,9 +75,8 @@ void Draft::hoistBefore(Id node, Id target) {
 /// Whether an op changes a tensor of the model for those that come after it. A
 /// gradient is in no other op's way.
 bool Draft::changesState(Id node) const {
-  const Node &of = nodes[node];
-  return of.kind == NodeKind::Op && op(node).kind > OpKind::Gradient &&
-         op(node).kind <= OpKind::Update;
+  OpKind kind = nodes[node].opKind;
+  return kind > OpKind::Gradient && kind <= OpKind::Update;
 }
 
 /// The first node after `node` and up to `place` that names a tensor of the
@@ -87,7 +86,7 @@ Id Draft::stateBetween(Id node, Id place) const {
     return kNone;
   auto namesOf = [&](Id of) {
     const Span &span = op(of).states;
-    auto begin = program.states.begin() + span.begin;
+    auto begin = program->states.begin() + span.begin;
     return std::pair(begin, begin + span.count);
   };
   auto [begin, end] = namesOf(node);

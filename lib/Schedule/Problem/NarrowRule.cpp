@@ -15,28 +15,46 @@ static bool narrows(const Program &program, const Sequence &sequence,
          program.ops[sequence.members[step.members.begin].op].is(kNarrows);
 }
 
-void fsdp::problem::batchCasts(const Program &program, Sequence &sequence) {
-  std::vector<Step> steps;
-  std::vector<Id> numberOf(sequence.steps.size());
-  steps.reserve(sequence.steps.size());
-  bool isRun = false;
-  for (size_t i = 0; i < sequence.steps.size(); ++i) {
-    Step step = sequence.steps[i];
-    if (step.kind == StepKind::Await)
-      step.start = numberOf[step.start];
-    bool isCast = narrows(program, sequence, step);
-    if (isCast && isRun) {
-      // Their uses and members follow each other.
-      Step &all = steps.back();
-      all.kind = StepKind::Narrow;
-      all.uses.count = step.uses.end() - all.uses.begin;
-      all.members.count = step.members.end() - all.members.begin;
-      all.written += step.written;
-    } else {
-      steps.push_back(step);
+namespace {
+
+class CastBatcher final : public Rule {
+public:
+  explicit CastBatcher(Draft &draft) : draft(draft) {}
+
+  void run() override {
+    std::vector<Step> &steps = draft.sequence->steps;
+    numberOf.resize(steps.size());
+    Id count = 0;
+    bool isRun = false;
+    for (Id i = 0; i < steps.size(); ++i) {
+      const Step step = steps[i];
+      bool isCast = narrows(*draft.program, *draft.sequence, step);
+      if (isCast && isRun) {
+        // Their uses and members follow each other.
+        Step &all = steps[count - 1];
+        all.kind = StepKind::Narrow;
+        all.uses.count = step.uses.end() - all.uses.begin;
+        all.members.count = step.members.end() - all.members.begin;
+        all.written += step.written;
+      } else {
+        steps[count] = step;
+        if (step.kind == StepKind::Await)
+          steps[count].start = numberOf[step.start];
+        ++count;
+      }
+      numberOf[i] = count - 1;
+      isRun = isCast;
     }
-    numberOf[i] = steps.size() - 1;
-    isRun = isCast;
+    steps.resize(count);
   }
-  sequence.steps = std::move(steps);
+
+private:
+  Draft &draft;
+  std::vector<Id> numberOf; // of each step before
+};
+
+} // namespace
+
+std::unique_ptr<Rule> fsdp::problem::makeBatchCasts(Draft &draft) {
+  return std::make_unique<CastBatcher>(draft);
 }
