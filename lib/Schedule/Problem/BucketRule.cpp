@@ -20,39 +20,60 @@ public:
   explicit Merger(Draft &draft) : draft(draft) {}
 
   void run() override {
-    draft.sortCollectives();
-    checkDecisions();
+    findCollectives();
     if (draft.isRefused())
       return;
-    kinds.clear();
-    for (Id node : draft.collectives)
-      if (rt::CollectiveKind kind = draft.collective(node).kind;
-          draft.bucket(node) != kNone &&
-          std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-        kinds.push_back(kind);
-    for (rt::CollectiveKind kind : kinds)
-      mergeKind(kind);
+    for (size_t i = 0; i < kindCount; ++i)
+      mergeKind(kinds[i]);
+    draft.sort(draft.collectives);
   }
 
 private:
-  /// The collectives of a bucket start and end together, merged or not.
-  void checkDecisions() {
-    numbers.clear();
-    for (Id node : draft.collectives) {
+  /// Those of buckets that are of one kind, in order.
+  struct OfKind {
+    rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
+    std::vector<Id> nodes;
+  };
+
+  void findCollectives() {
+    draft.collectives.clear();
+    kindCount = 0;
+    alike.clear();
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node)) {
+      if (!draft.isCollective(node))
+        continue;
+      draft.collectives.push_back(node);
       if (draft.bucket(node) == kNone)
         continue;
-      const Op &op = draft.op(node);
-      Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
-      Id &first = numbers(draft.bucket(node), op.name, uint32_t(phase));
-      if (first == kNone)
-        first = node;
-      if (isAlike(draft.decision(node), draft.decision(first)))
-        continue;
+      checkDecision(node);
+      if (draft.isRefused())
+        return;
+      ofKind(draft.collective(node).kind).push_back(node);
+    }
+  }
+
+  std::vector<Id> &ofKind(rt::CollectiveKind kind) {
+    for (size_t i = 0; i < kindCount; ++i)
+      if (kinds[i].kind == kind)
+        return kinds[i].nodes;
+    if (kinds.size() == kindCount)
+      kinds.emplace_back();
+    kinds[kindCount].kind = kind;
+    kinds[kindCount].nodes.clear();
+    return kinds[kindCount++].nodes;
+  }
+
+  /// The collectives of a bucket start and end together, merged or not.
+  void checkDecision(Id node) {
+    const Op &op = draft.op(node);
+    Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
+    Id &first = alike(draft.bucket(node), op.name, uint32_t(phase));
+    if (first == kNone)
+      first = node;
+    if (!isAlike(draft.decision(node), draft.decision(first)))
       draft.sequence->refusal = "'" + addressOf(draft.problem, op) +
                                 "' is in a bucket with another decision than "
                                 "its first member";
-      return;
-    }
   }
 
   /// But for what is decided about the values.
@@ -63,16 +84,16 @@ private:
             a.startAfter == b.startAfter && a.awaitBefore == b.awaitBefore);
   }
 
-  void mergeKind(rt::CollectiveKind kind) {
-    draft.sortCollectives();
-    numbers.clear(); // by bucket, side of the seed, key
+  void mergeKind(OfKind &kind) {
+    draft.sort(kind.nodes);
+    numbers.clear();
     size_t count = 0; // in order of their first members
-    for (Id node : draft.collectives) {
-      const Collective &of = draft.collective(node);
+    for (Id node : kind.nodes) {
       const DecisionNumber &decision = draft.decision(node);
-      if (decision.bucket == kNone || !decision.merge || of.kind != kind)
+      if (!decision.merge)
         continue;
-      Id &number = numbers(decision.bucket, of.key, draft.isAfterSeed(node));
+      Id &number = numbers(decision.bucket, draft.collective(node).key,
+                           draft.isAfterSeed(node));
       if (number == kNone) {
         number = count++;
         if (buckets.size() < count)
@@ -155,8 +176,10 @@ private:
   }
 
   Draft &draft;
-  std::vector<rt::CollectiveKind> kinds;
-  KeyTable numbers;
+  std::vector<OfKind> kinds; // `kindCount` of them
+  size_t kindCount = 0;
+  KeyTable alike;   // the first by bucket, name, phase
+  KeyTable numbers; // by bucket, key, side of the seed
   std::vector<std::vector<Id>> buckets; // as many as mergeKind() has counted
   std::vector<Id> operands, results, ops;
   std::vector<std::pair<std::pair<Id, Id>, Id>> sorted;

@@ -29,10 +29,12 @@ ProgramStart::ProgramStart(const Program &program) : program(program) {
     node.flags = op.flags;
     node.uses = {Id(list.uses.size()), op.operands.count};
     node.results = op.results;
-    node.isListed = true;
-    node.previous = list.last;
-    node.place = int64_t(number) * kStride;
-    (list.last == kNone ? list.first : list.nodes[list.last].next) = number;
+    if (op.kind == OpKind::Collective)
+      node.detail = op.detail;
+    Id next = number + 1 < ops ? number + 1 : kNone;
+    list.links.push_back(
+        {list.last, next, static_cast<int64_t>(number) * kStride});
+    (list.first == kNone ? list.first : list.last) = number;
     list.last = number;
     list.nodes.push_back(node);
     for (Id i = 0; i < op.operands.count; ++i) {
@@ -179,11 +181,14 @@ void Draft::dropUses(Id node) {
 Id Draft::add(NodeKind kind, Id op, const std::vector<Id> &operands) {
   Id number = nodes.size();
   Node &node = nodes.emplace_back();
+  links.push_back({kNone, kNone, kNowhere});
   node.kind = kind;
   node.op = op;
   if (kind == NodeKind::Op) {
     node.opKind = program->ops[op].kind;
     node.flags = program->ops[op].flags;
+    if (node.opKind == OpKind::Collective)
+      node.detail = program->ops[op].detail;
   }
   node.uses = {Id(uses.size()), Id(operands.size())};
   for (Id operand : operands) {
@@ -204,46 +209,43 @@ Span Draft::addList(const std::vector<Id> &members) {
   return {begin, Id(members.size())};
 }
 
-void Draft::sortCollectives() {
-  collectives.erase(
-      std::remove_if(collectives.begin(), collectives.end(),
-                     [&](Id node) { return !nodes[node].isListed; }),
-      collectives.end());
+void Draft::sort(std::vector<Id> &some) const {
+  some.erase(std::remove_if(some.begin(), some.end(),
+                            [&](Id node) { return !isListed(node); }),
+             some.end());
   auto isEarlier = [&](Id a, Id b) { return isBefore(a, b); };
-  if (!std::is_sorted(collectives.begin(), collectives.end(), isEarlier))
-    std::sort(collectives.begin(), collectives.end(), isEarlier);
+  if (!std::is_sorted(some.begin(), some.end(), isEarlier))
+    std::sort(some.begin(), some.end(), isEarlier);
 }
 
 void Draft::renumber() {
   int64_t place = 0;
-  for (Id node = first; node != kNone; node = nodes[node].next)
-    nodes[node].place = kStride * place++;
+  for (Id node = first; node != kNone; node = nextOf(node))
+    links[node].place = kStride * place++;
 }
 
 /// Many nodes go before, or after, the same one: each leaves the room to that.
 void Draft::link(Id node, Id before, Id after, bool nearBefore) {
-  nodes[node].previous = before;
-  nodes[node].next = after;
-  nodes[node].isListed = true;
-  (before == kNone ? first : nodes[before].next) = node;
-  (after == kNone ? last : nodes[after].previous) = node;
+  (before == kNone ? first : links[before].next) = node;
+  (after == kNone ? last : links[after].previous) = node;
   int64_t low =
-      before == kNone ? nodes[after].place - 2 * kStride : nodes[before].place;
+      before == kNone ? links[after].place - 2 * kStride : links[before].place;
   int64_t high =
-      after == kNone ? nodes[before].place + 2 * kStride : nodes[after].place;
+      after == kNone ? links[before].place + 2 * kStride : links[after].place;
+  links[node] = {before, after, low};
   if (high - low < 2)
     return renumber();
   int64_t step = std::max<int64_t>((high - low) / kPart, 1);
-  nodes[node].place = nearBefore ? low + step : high - step;
+  links[node].place = nearBefore ? low + step : high - step;
 }
 
 void Draft::unlist(Id node) {
-  Node &of = nodes[node];
-  if (!of.isListed)
+  Link &of = links[node];
+  if (!isListed(node))
     return;
-  (of.previous == kNone ? first : nodes[of.previous].next) = of.next;
-  (of.next == kNone ? last : nodes[of.next].previous) = of.previous;
-  of.isListed = false;
+  (of.previous == kNone ? first : links[of.previous].next) = of.next;
+  (of.next == kNone ? last : links[of.next].previous) = of.previous;
+  of.place = kNowhere;
 }
 
 void Draft::erase(Id node) {
@@ -255,12 +257,12 @@ void Draft::placeBefore(Id node, Id at) {
   if (node == at)
     return;
   unlist(node);
-  link(node, nodes[at].previous, at, /*nearBefore=*/true);
+  link(node, links[at].previous, at, /*nearBefore=*/true);
 }
 
 void Draft::placeAfter(Id node, Id at) {
   if (node == at)
     return;
   unlist(node);
-  link(node, at, nodes[at].next, /*nearBefore=*/false);
+  link(node, at, nextOf(at), /*nearBefore=*/false);
 }

@@ -39,19 +39,25 @@ inline constexpr OpKind kNoOp = OpKind(kOpKinds);
 struct Node {
   NodeKind kind = NodeKind::Op;
   bool isAgain = false;
-  bool isListed = false;
   OpKind opKind = kNoOp; ///< That of `op`, for an Op and a Start.
   uint16_t flags = 0;    ///< Those of `op`, for an Op.
   Id op = kNone; ///< Of a bucket and a kernel the first; of a wait none.
-  Id decision = kNone; ///< Only of collectives.
+  // Only of collectives.
+  Id decision = kNone;
+  Id detail = kNone; ///< In Program::collectives.
   Span uses;           ///< Of values, in Draft::uses.
   Span results;        ///< In Draft::results.
   /// In Draft::lists: the ops of a bucket, the nodes of a kernel.
   Span list;
   Id other = kNone; ///< Of a start its wait, of a wait its start.
-  Id previous = kNone, next = kNone;
-  int64_t place = 0; ///< Grows along the list.
 };
+
+/// Where a node is in the list. Apart from nodes: moving touches only these.
+struct Link {
+  Id previous = kNone, next = kNone;
+  int64_t place = 0; ///< Grows along the list; kNowhere: not in it.
+};
+inline constexpr int64_t kNowhere = INT64_MIN;
 
 struct Use {
   Id value = kNone, node = kNone;
@@ -68,11 +74,13 @@ struct DraftValue {
 /// own.
 struct NodeList {
   std::vector<Node> nodes; ///< Number i is op i, as far as there are ops.
+  std::vector<Link> links; ///< Of each node.
   std::vector<DraftValue> values;
   std::vector<Use> uses;
   std::vector<Id> results;
   Id first = kNone, last = kNone;
 
+  Id nextOf(Id node) const { return links[node].next; }
   void addUse(Id use);
 };
 
@@ -128,8 +136,7 @@ public:
 
   std::vector<Id> lists;
   Id seed = kNone; ///< ProgramStart::seed.
-  /// Collectives in the order of the list, as far as a rule before said.
-  std::vector<Id> collectives;
+  std::vector<Id> collectives; ///< In the order of the list.
   /// The clones for the backward pass, in no order.
   std::vector<Id> clones;
 
@@ -146,14 +153,15 @@ public:
     return isOp(node, OpKind::Collective) && nodes[node].kind == NodeKind::Op;
   }
   const Collective &collective(Id node) const {
-    return program->collective(op(node));
+    return program->collectives[nodes[node].detail];
   }
   const DecisionNumber &decision(Id node) const {
     return (*decisions)[nodes[node].decision];
   }
   /// The number of the bucket of a decision; kNone: a bucket of its own.
   Id bucket(Id node) const { return decision(node).bucket; }
-  bool isBefore(Id a, Id b) const { return nodes[a].place < nodes[b].place; }
+  bool isListed(Id node) const { return links[node].place != kNowhere; }
+  bool isBefore(Id a, Id b) const { return links[a].place < links[b].place; }
   bool isFrom(Id node, Id target) const { return !isBefore(node, target); }
   bool isAfterSeed(Id node) const { return seed != kNone && isFrom(node, seed); }
 
@@ -195,9 +203,9 @@ public:
   void setUse(Id use, Id value);
   /// As replacing all uses of a value in IR does.
   void reverseUses(Id value);
-  /// Takes from `collectives` what is not in the list, and puts the rest in the
-  /// order of the list.
-  void sortCollectives();
+  /// Takes from `some` what is not in the list, and puts the rest in the order
+  /// of the list.
+  void sort(std::vector<Id> &some) const;
 
   //===--- Moving (MotionRule.cpp) ----------------------------------------===//
 
@@ -235,7 +243,8 @@ std::unique_ptr<Rule> makeBatchCasts(Draft &draft);
 
 /// Parts of lowering.
 void eraseSelfWrites(Draft &draft);
-void eraseUnusedOps(Draft &draft);
+/// Gives the nodes that are left, in order.
+void eraseUnusedOps(Draft &draft, std::vector<Id> &left);
 
 } // namespace fsdp::problem
 

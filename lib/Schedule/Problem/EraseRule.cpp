@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
+#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -36,7 +37,7 @@ void fsdp::problem::eraseSelfWrites(Draft &draft) {
     return;
   std::vector<Id> lastChanges(draft.problem.numNames(), kNone);
   for (Id node = draft.first, next; node != kNone; node = next) {
-    next = draft.nodes[node].next;
+    next = draft.nextOf(node);
     OpKind kind = draft.nodes[node].opKind;
     if (kind < OpKind::Gradient || kind > OpKind::Update)
       continue;
@@ -52,13 +53,17 @@ void fsdp::problem::eraseSelfWrites(Draft &draft) {
 }
 
 /// Ops whose results nobody reads do no work.
-void fsdp::problem::eraseUnusedOps(Draft &draft) {
+void fsdp::problem::eraseUnusedOps(Draft &draft, std::vector<Id> &left) {
+  left.clear();
   for (Id node = draft.last, previous; node != kNone; node = previous) {
-    previous = draft.nodes[node].previous;
+    previous = draft.links[node].previous;
     NodeKind kind = draft.nodes[node].kind;
     bool mayGo = kind == NodeKind::Keep || kind == NodeKind::Fused ||
                  draft.is(node, kPure);
     if (mayGo && !draft.hasUses(node))
       draft.erase(node);
+    else
+      left.push_back(node);
   }
+  std::reverse(left.begin(), left.end());
 }

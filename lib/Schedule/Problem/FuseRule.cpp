@@ -50,9 +50,10 @@ public:
 
   void run() override {
     groupOfNode.assign(draft.nodes.size(), kNone);
+    groupOfValue.assign(draft.values.size(), kNone);
     isExpensive.assign(draft.values.size(), false);
     count = epoch = 0;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
       visit(node);
     for (Id group = 0; group < count; ++group)
       if (groups[group].members.size() > 1)
@@ -74,9 +75,13 @@ private:
            draft.nodes[node].kind == NodeKind::Await;
   }
 
-  Id groupOf(Id value) const {
-    Id def = draft.values[value].def;
-    return def == kNone ? kNone : groupOfNode[def];
+  Id groupOf(Id value) const { return groupOfValue[value]; }
+
+  void setGroup(Id node, Id group) {
+    groupOfNode[node] = group;
+    const Span results = draft.nodes[node].results;
+    for (Id i = results.begin; i < results.end(); ++i)
+      groupOfValue[draft.results[i]] = group;
   }
 
   Form formOf(Id value) const {
@@ -128,7 +133,7 @@ private:
       return into;
     KernelGroup &all = groups[into], &gone = groups[other];
     for (Id node : gone.members)
-      groupOfNode[node] = into;
+      setGroup(node, into);
     all.members.insert(all.members.end(), gone.members.begin(),
                        gone.members.end());
     for (Id input : gone.inputs)
@@ -168,7 +173,7 @@ private:
 
   void add(Id number, Id node, const Kernel &kernel) {
     KernelGroup &group = groups[number];
-    groupOfNode[node] = number;
+    setGroup(node, number);
     group.members.push_back(node);
     bool expensive = kernel.isExpensive;
     for (const ReadOf &of : reads) {
@@ -258,7 +263,7 @@ private:
   Draft &draft;
   std::vector<KernelGroup> groups; // `count` of them
   Id count = 0;
-  std::vector<Id> groupOfNode;
+  std::vector<Id> groupOfNode, groupOfValue;
   /// Element values that need a transcendental function wherever they are
   /// computed again.
   std::vector<uint8_t> isExpensive;

@@ -42,7 +42,7 @@ private:
   Entry &at(const Entry &key) {
     uint64_t hash = (key.ab ^ key.c * 0xc2b2ae3d27d4eb4fu) *
                     uint64_t(0x9e3779b97f4a7c15u);
-    for (size_t i = hash >> 20;; ++i) {
+    for (size_t i = hash >> 32;; ++i) {
       Entry &entry = entries[i & (entries.size() - 1)];
       bool isFree = entry.round != round;
       if (isFree || (entry.ab == key.ab && entry.c == key.c))

@@ -82,18 +82,18 @@ public:
 
   void run() override {
     eraseSelfWrites(draft);
-    eraseUnusedOps(draft);
+    eraseUnusedOps(draft, nodes);
     program = draft.program;
     sequence = draft.sequence;
     held.assign(draft.values.size(), Place());
-    destinations.assign(draft.values.size(), Place());
+    destinationOf.assign(draft.values.size(), kNone);
+    destinations.clear();
     startStep.assign(draft.nodes.size(), kNone);
     findOps();
     bindArguments();
     chooseDestinations();
-    for (Id node = draft.first; node != kNone && !draft.isRefused();
-         node = draft.nodes[node].next)
-      lower(node);
+    for (size_t i = 0; i < nodes.size() && !draft.isRefused(); ++i)
+      lower(nodes[i]);
   }
 
 private:
@@ -109,7 +109,7 @@ private:
       found->clear();
     updates.clear();
     updatesOf.assign(problem.numNames(), Updates());
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
+    for (Id node : nodes)
       switch (draft.nodes[node].opKind) {
       case OpKind::Read:
         updatesOf[draft.stateOf(node)].isRead = true;
@@ -173,14 +173,19 @@ private:
     return hasOneUse && isProduct ? sum : kNone;
   }
 
+  void setDestination(Id value, Place place) {
+    destinationOf[value] = destinations.size();
+    destinations.push_back(place);
+  }
+
   void chooseDestination(Id value, Id range) {
     while (draft.values[value].def != kNone &&
            draft.isOp(draft.values[value].def, OpKind::View))
       value = draft.operandOf(draft.values[value].def, 0);
     for (Id sum; (sum = sumUpdatedInPlace(value)) != kNone;)
       value = sum;
-    if (ownsBuffer(value) && !destinations[value].isSet())
-      destinations[value] = {range, 0};
+    if (ownsBuffer(value) && destinationOf[value] == kNone)
+      setDestination(value, {range, 0});
   }
 
   void chooseDestinations() {
@@ -211,9 +216,9 @@ private:
     for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
       Id part = draft.operandOf(node, i);
       if (offset % target->alignment == 0 && ownsBuffer(part) &&
-          !destinations[part].isSet()) {
+          destinationOf[part] == kNone) {
         Place whole = placeOnce(draft.resultOf(node, 0), node);
-        destinations[part] = {whole.root, whole.begin + offset};
+        setDestination(part, {whole.root, whole.begin + offset});
       }
       offset += draft.bytesOf(part);
     }
@@ -227,10 +232,10 @@ private:
 
   /// Where `value` is written: its destination, or a new buffer.
   Place output(Id value, Id node) {
-    Place place = destinations[value];
-    if (!place.isSet())
-      place = {newBuffer(draft.bytesOf(value), node), 0};
-    return held[value] = place;
+    Id number = destinationOf[value];
+    return held[value] = number != kNone
+                             ? destinations[number]
+                             : Place{newBuffer(draft.bytesOf(value), node), 0};
   }
 
   Place placeOnce(Id value, Id node) {
@@ -658,8 +663,12 @@ private:
   const rt::Target *target;
   CollectiveWorkspaces workspaces;
   Sequence *sequence = nullptr;
-  std::vector<Place> held, destinations; // of each value
-  std::vector<Id> startStep;             // of each node
+  // Of each value.
+  std::vector<Place> held;
+  std::vector<Id> destinationOf; // in `destinations`
+  std::vector<Place> destinations;
+  std::vector<Id> startStep; // of each node
+  std::vector<Id> nodes; // that are left, in order
   std::vector<Id> returns, gradients, stores, joins;
   std::vector<Updates> updatesOf; // of each name
   std::vector<UpdateBy> updates;

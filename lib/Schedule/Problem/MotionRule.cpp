@@ -67,7 +67,7 @@ void Draft::hoistBefore(Id node, Id target) {
   collectNeeds(node, target);
   while (target != node &&
          std::find(needs.begin(), needs.end(), target) != needs.end())
-    target = nodes[target].next;
+    target = nextOf(target);
   if (target != node)
     moveWithProducers(node, target);
 }
@@ -91,7 +91,7 @@ Id Draft::stateBetween(Id node, Id place) const {
   };
   auto [begin, end] = namesOf(node);
   for (Id next = node; next != place;) {
-    next = nodes[next].next;
+    next = nextOf(next);
     if (next == kNone)
       break;
     if (nodes[next].kind != NodeKind::Op)

@@ -47,7 +47,6 @@ public:
   explicit Overlapper(Draft &draft) : draft(draft), places(draft) {}
 
   void run() override {
-    draft.sortCollectives();
     places.find();
     lastStartedAfter.clear();
     findGroups();
@@ -98,9 +97,9 @@ private:
         return void(refuse(node, "has its result used before it starts"));
       draft.placeAfter(node, place);
     } else {
-      if (draft.obstacle(node, draft.nodes[place].next) != kNone)
+      if (draft.obstacle(node, draft.nextOf(place)) != kNone)
         return void(refuse(node, "has an operand that is computed later"));
-      draft.hoistBefore(node, draft.nodes[place].next);
+      draft.hoistBefore(node, draft.nextOf(place));
     }
     last = node;
   }
@@ -143,7 +142,7 @@ private:
     for (bool backward : {false, true}) {
       waits.clear();
       if (backward && draft.seed != kNone)
-        waits.push_back(draft.nodes[draft.seed].next);
+        waits.push_back(draft.nextOf(draft.seed));
       for (size_t i = 0; i < gathers.size(); ++i) {
         const Group &group = gathers[i];
         if (group.afterSeed != backward)
@@ -244,7 +243,7 @@ private:
   Id lateAwait(Id node, Id user, Id limit) {
     bool isBetween = limit != kNone && draft.isBefore(node, limit) &&
                      draft.isBefore(limit, user);
-    return isBetween ? draft.nodes[limit].next : user;
+    return isBetween ? draft.nextOf(limit) : user;
   }
 
   /// Whether `user`, a reduction of the group on the same stream, is all that

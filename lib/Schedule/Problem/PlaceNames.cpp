@@ -51,7 +51,7 @@ void PlaceNames::findOp(Id address) {
 
 /// An address is of the first node of the list that has it.
 void PlaceNames::consider(Id address, Id node) {
-  if (!draft.nodes[node].isListed || draft.nodes[node].list.count != 0)
+  if (!draft.isListed(node) || draft.nodes[node].list.count != 0)
     return;
   Id &known = nodes[address];
   if (known == kNone || draft.isBefore(node, known))

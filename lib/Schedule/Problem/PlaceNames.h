@@ -13,7 +13,7 @@ public:
   explicit PlaceNames(Draft &draft) : draft(draft) {}
 
   /// The nodes of all addresses that decisions name, and of those that have
-  /// none the texts, in Sequence::unknown. After sortCollectives().
+  /// none the texts, in Sequence::unknown.
   void find();
 
   /// The node that has the address of this number, or stands for the op that

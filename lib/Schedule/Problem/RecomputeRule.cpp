@@ -118,8 +118,6 @@ private:
     draft.nodes[created].isAgain = true;
     draft.nodes[created].decision = draft.decided->again[node];
     draft.clones.push_back(created);
-    if (draft.isCollective(created))
-      draft.collectives.push_back(created);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i) {
       Id value = draft.resultOf(node, i);
       clones[value] = draft.resultOf(created, i);
