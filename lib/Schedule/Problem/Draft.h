@@ -8,8 +8,7 @@
 //   OverlapRule.cpp    fsdp-overlap: starts and waits
 //   FuseRule.cpp       nn-fuse: kernels of several ops
 //   EraseRule.cpp      exec-lower: what is no work
-//   LowerRule.cpp      exec-lower: work with its buffers
-//   NarrowRule.cpp     exec-batch-casts: casts that follow each other
+//   LowerRule.cpp      exec-lower and exec-batch-casts: work with its buffers
 //   MotionRule.cpp     what may move where (PlannedCollectives.cpp)
 //
 // A search evaluates thousands of candidates of one problem: what follows from
@@ -218,6 +217,7 @@ private:
   void link(Id node, Id before, Id after, bool nearBefore);
   void renumber();
   void dropUse(Id use);
+  bool comesAlong(Id node) const;
   void collectNeeds(Id node, Id target);
   void moveWithProducers(Id node, Id target);
   bool changesState(Id node) const;
@@ -239,7 +239,6 @@ std::unique_ptr<Rule> makeMergeBuckets(Draft &draft);
 std::unique_ptr<Rule> makeOverlap(Draft &draft);
 std::unique_ptr<Rule> makeFuse(Draft &draft);
 std::unique_ptr<Rule> makeLower(Draft &draft);
-std::unique_ptr<Rule> makeBatchCasts(Draft &draft);
 
 /// Parts of lowering.
 void eraseSelfWrites(Draft &draft);

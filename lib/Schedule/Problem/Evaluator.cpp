@@ -10,9 +10,8 @@ using namespace fsdp::problem;
 
 struct Evaluator::Memory {
   explicit Memory(const Problem &problem)
-      : numbers(problem), draft(problem), batchCasts(makeBatchCasts(draft)),
-        starts(problem.programs.size()), sequences(starts.size()),
-        lives(starts.size()) {
+      : numbers(problem), draft(problem), starts(problem.programs.size()),
+        sequences(starts.size()), lives(starts.size()) {
     for (auto *make :
          {makeRecompute, makeMergeBuckets, makeOverlap, makeFuse, makeLower})
       rules.push_back(make(draft));
@@ -21,7 +20,6 @@ struct Evaluator::Memory {
   DecisionNumbers numbers;
   Draft draft;
   std::vector<std::unique_ptr<Rule>> rules; // in order
-  std::unique_ptr<Rule> batchCasts;
   Liveness liveness;
   // Of each program.
   std::vector<std::unique_ptr<ProgramStart>> starts;
@@ -57,7 +55,6 @@ Sequence &Evaluator::order(const Candidate &candidate, size_t program) {
   for (const std::unique_ptr<Rule> &rule : memory->rules)
     if (sequence.refusal.empty())
       rule->run();
-  memory->batchCasts->run();
   return sequence;
 }
 

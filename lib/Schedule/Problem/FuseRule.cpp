@@ -18,24 +18,19 @@ static constexpr size_t kMaxInputs = 12;
 
 namespace {
 
+/// Most kernels stay alone: lists of what a group has are made when a second one
+/// comes.
 struct KernelGroup {
-  int64_t rows = 0, columns = 0;
+  const Kernel *kernel = nullptr; ///< Of the first; all have its space.
+  Id anchor = kNone;
+  unsigned epoch = 0;
+  Id lists = kNone; ///< In Fuser::lists; of one that is alone none.
+  bool isPinned = false;
+};
+
+struct GroupLists {
   std::vector<Id> members;
   std::vector<Id> inputs; // values, each once
-  Id anchor = kNone;
-  bool isPinned = false;
-  unsigned epoch = 0;
-
-  /// Its lists keep their memory.
-  void reset(const Kernel &kernel, unsigned now) {
-    rows = kernel.rows;
-    columns = kernel.columns;
-    members.clear();
-    inputs.clear();
-    anchor = kNone;
-    isPinned = false;
-    epoch = now;
-  }
 };
 
 /// A read of a kernel and the value that it is of.
@@ -49,15 +44,16 @@ public:
   explicit Fuser(Draft &draft) : draft(draft) {}
 
   void run() override {
-    groupOfNode.assign(draft.nodes.size(), kNone);
+    groups.clear();
     groupOfValue.assign(draft.values.size(), kNone);
     isExpensive.assign(draft.values.size(), false);
-    count = epoch = 0;
+    builtInto.assign(draft.nodes.size(), kNone);
+    listCount = epoch = 0;
     for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
       visit(node);
-    for (Id group = 0; group < count; ++group)
-      if (groups[group].members.size() > 1)
-        build(group);
+    for (Id number = 0; number < groups.size(); ++number)
+      if (groups[number].lists != kNone && listsOf(number).members.size() > 1)
+        build(number);
   }
 
 private:
@@ -77,8 +73,23 @@ private:
 
   Id groupOf(Id value) const { return groupOfValue[value]; }
 
+  GroupLists &listsOf(Id group) { return lists[groups[group].lists]; }
+
+  /// Lists for a group that was alone.
+  void addLists(KernelGroup &group) {
+    if (group.lists != kNone)
+      return;
+    group.lists = listCount++;
+    if (lists.size() < listCount)
+      lists.emplace_back();
+    GroupLists &of = lists[group.lists];
+    of.members.assign(1, group.anchor);
+    of.inputs.clear();
+    for (const KernelRead &read : group.kernel->reads)
+      addInput(of, draft.operandOf(group.anchor, read.operand));
+  }
+
   void setGroup(Id node, Id group) {
-    groupOfNode[node] = group;
     const Span results = draft.nodes[node].results;
     for (Id i = results.begin; i < results.end(); ++i)
       groupOfValue[draft.results[i]] = group;
@@ -96,8 +107,8 @@ private:
   /// Can `kernel` be computed in that of `group`?
   bool fits(Id number, const Kernel &kernel) const {
     const KernelGroup &group = groups[number];
-    if (group.rows != kernel.rows || group.columns != kernel.columns ||
-        group.epoch != epoch || group.members.size() >= kMaxMembers)
+    if (group.kernel->rows != kernel.rows ||
+        group.kernel->columns != kernel.columns || group.epoch != epoch)
       return false;
     for (const ReadOf &of : reads) {
       if (groupOf(of.value) != number)
@@ -117,12 +128,12 @@ private:
     if (def == kNone)
       return true;
     Id anchor = groups[group].anchor;
-    if (Id other = groupOfNode[def]; other != kNone)
+    if (Id other = groupOf(value); other != kNone)
       return other == group || draft.isBefore(groups[other].anchor, anchor);
     return draft.isBefore(def, anchor);
   }
 
-  static void addInput(KernelGroup &group, Id value) {
+  static void addInput(GroupLists &group, Id value) {
     if (std::find(group.inputs.begin(), group.inputs.end(), value) ==
         group.inputs.end())
       group.inputs.push_back(value);
@@ -131,7 +142,7 @@ private:
   Id unite(Id into, Id other) {
     if (into == other)
       return into;
-    KernelGroup &all = groups[into], &gone = groups[other];
+    GroupLists &all = listsOf(into), &gone = listsOf(other);
     for (Id node : gone.members)
       setGroup(node, into);
     all.members.insert(all.members.end(), gone.members.begin(),
@@ -151,8 +162,11 @@ private:
       Id number = groupOf(of.value);
       if (number == kNone || number == open || !fits(number, kernel))
         continue;
-      const KernelGroup &group = groups[number];
-      if (group.isPinned) {
+      addLists(groups[number]);
+      const GroupLists &group = listsOf(number);
+      if (group.members.size() >= kMaxMembers)
+        continue;
+      if (groups[number].isPinned) {
         bool allThere =
             std::all_of(reads.begin(), reads.end(), [&](const ReadOf &entry) {
               return isAvailable(entry.value, number);
@@ -171,30 +185,32 @@ private:
     return open != kNone ? open : fixed;
   }
 
-  void add(Id number, Id node, const Kernel &kernel) {
-    KernelGroup &group = groups[number];
-    setGroup(node, number);
-    group.members.push_back(node);
-    bool expensive = kernel.isExpensive;
-    for (const ReadOf &of : reads) {
-      if (groupOf(of.value) != number)
-        addInput(group, of.value);
-      else
-        expensive |= isExpensive[of.value];
+  /// To the group `number`, or to a new one if that is kNone; gives which.
+  Id add(Id number, Id node, const Kernel &kernel) {
+    bool isAlone = number == kNone;
+    if (isAlone) {
+      number = groups.size();
+      groups.push_back({&kernel, node, epoch});
     }
-    if (!group.isPinned)
-      group.anchor = node;
+    setGroup(node, number);
+    bool expensive = kernel.isExpensive;
+    if (!isAlone) {
+      GroupLists &group = listsOf(number);
+      group.members.push_back(node);
+      for (const ReadOf &of : reads) {
+        if (groupOf(of.value) != number)
+          addInput(group, of.value);
+        else
+          expensive |= isExpensive[of.value] != 0;
+      }
+      if (!groups[number].isPinned)
+        groups[number].anchor = node;
+    }
     if (expensive)
       for (Id i = 0; i < draft.nodes[node].results.count; ++i)
         if (kernel.results[i] == Form::Element)
           isExpensive[draft.resultOf(node, i)] = true;
-  }
-
-  Id newGroup(const Kernel &kernel) {
-    if (count == groups.size())
-      groups.emplace_back();
-    groups[count].reset(kernel, epoch);
-    return count++;
+    return number;
   }
 
   void visit(Id node) {
@@ -205,10 +221,7 @@ private:
       reads.clear();
       for (const KernelRead &read : kernel->reads)
         reads.push_back({&read, draft.operandOf(node, read.operand)});
-      group = join(*kernel);
-      if (group == kNone)
-        group = newGroup(*kernel);
-      add(group, node, *kernel);
+      group = add(join(*kernel), node, *kernel);
     }
     // Whoever reads a group from outside fixes its place.
     const Span uses = draft.nodes[node].uses;
@@ -219,17 +232,15 @@ private:
   }
 
   void build(Id number) {
-    const KernelGroup &group = groups[number];
-    auto isInside = [&](Id node) {
-      return node != kNone && groupOfNode.size() > node &&
-             groupOfNode[node] == number;
-    };
+    const std::vector<Id> &members = listsOf(number).members;
     inputs.clear();
     leaving.clear();
-    for (Id node : group.members) {
+    for (Id node : members)
+      builtInto[node] = number;
+    for (Id node : members) {
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Id value = draft.operandOf(node, i);
-        if (!isInside(draft.values[value].def) &&
+        if (groupOf(value) != number &&
             std::find(inputs.begin(), inputs.end(), value) == inputs.end())
           inputs.push_back(value);
       }
@@ -237,33 +248,35 @@ private:
         Id value = draft.resultOf(node, i);
         for (Id use = draft.values[value].first; use != kNone;
              use = draft.uses[use].next)
-          if (!isInside(draft.uses[use].node)) {
+          if (builtInto[draft.uses[use].node] != number) {
             leaving.push_back(value);
             break;
           }
       }
     }
-    Id fused = draft.add(NodeKind::Fused, draft.nodes[group.members.front()].op,
-                         inputs);
-    draft.placeBefore(fused, group.anchor);
+    Id fused = draft.add(NodeKind::Fused, draft.nodes[members.front()].op, inputs);
+    builtInto.push_back(kNone);
+    draft.placeBefore(fused, groups[number].anchor);
     draft.nodes[fused].results = {Id(draft.results.size()), Id(leaving.size())};
-    draft.nodes[fused].list = draft.addList(group.members);
+    draft.nodes[fused].list = draft.addList(members);
     for (Id value : leaving) {
       draft.results.push_back(value);
       draft.values[value].def = fused;
     }
     // What members read of each other is no use any more; their operands stay
     // known for lowering.
-    for (Id node : group.members) {
+    for (Id node : members) {
       draft.unlist(node);
       draft.hideUses(node);
     }
   }
 
   Draft &draft;
-  std::vector<KernelGroup> groups; // `count` of them
-  Id count = 0;
-  std::vector<Id> groupOfNode, groupOfValue;
+  std::vector<KernelGroup> groups;
+  std::vector<GroupLists> lists; // `listCount` of them
+  Id listCount = 0;
+  std::vector<Id> groupOfValue;
+  std::vector<Id> builtInto; // of each node the group
   /// Element values that need a transcendental function wherever they are
   /// computed again.
   std::vector<uint8_t> isExpensive;

@@ -5,6 +5,8 @@
 // view of another, or a tensor of the model, an argument or a result, which
 // are ranges and no buffers; what ends in a range is produced there if it may.
 //
+// Casts that follow each other are one operation, as exec-batch-casts has them.
+//
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
 #include "fsdp/Target/Target.h"
@@ -17,7 +19,11 @@ namespace {
 
 /// Bytes of a buffer or a range.
 struct Place {
+  Place() = default;
+  Place(Id root, int64_t begin) : root(root), begin(begin) {}
+
   Id root = kNone;
+  bool isSplat = false; ///< A constant, with a buffer or not.
   int64_t begin = 0;
   bool isSet() const { return root != kNone; }
 };
@@ -108,6 +114,7 @@ private:
     for (std::vector<Id> *found : {&returns, &gradients, &stores, &joins})
       found->clear();
     updates.clear();
+    isAfterCast = false;
     updatesOf.assign(problem.numNames(), Updates());
     for (Id node : nodes)
       switch (draft.nodes[node].opKind) {
@@ -235,30 +242,34 @@ private:
     Id number = destinationOf[value];
     return held[value] = number != kNone
                              ? destinations[number]
-                             : Place{newBuffer(draft.bytesOf(value), node), 0};
+                             : Place(newBuffer(draft.bytesOf(value), node), 0);
   }
 
   Place placeOnce(Id value, Id node) {
     return held[value].isSet() ? held[value] : output(value, node);
   }
 
-  bool isSplat(Id value) const {
-    Id def = draft.values[value].def;
-    return def != kNone &&
-           (draft.isOp(def, OpKind::Constant) || draft.isOp(def, OpKind::Seed));
-  }
-
   /// Where `value` is. Constants have a buffer only where an op outside of
   /// kernels needs one.
   Place placeOf(Id value) {
-    if (!held[value].isSet()) {
-      Id def = draft.values[value].def;
-      Place place = output(value, def);
-      beginStep(StepKind::Copy, kNone);
-      writes(place);
-      endStep();
-    }
-    return held[value];
+    return held[value].isSet() ? held[value] : produce(value);
+  }
+
+  Place produce(Id value) {
+    bool isSplat = held[value].isSplat;
+    Place place = output(value, draft.values[value].def);
+    held[value].isSplat = isSplat;
+    beginStep(StepKind::Copy, kNone);
+    writes(place);
+    endStep();
+    return place;
+  }
+
+  /// Their places may take steps of their own, before that of the op.
+  void placeOperands(Id node) {
+    const Span span = draft.nodes[node].uses;
+    for (Id use = span.begin; use < span.end(); ++use)
+      placeOf(draft.uses[use].value);
   }
 
   //===--- Steps ----------------------------------------------------------===//
@@ -270,6 +281,7 @@ private:
     step.stream = stream;
     step.uses = {Id(sequence->uses.size()), 0};
     step.members = {Id(sequence->members.size()), 0};
+    isCast = false;
     if (node == kNone)
       return;
     const Node &of = draft.nodes[node];
@@ -284,6 +296,8 @@ private:
       sequence->members.push_back({of.op, of.isAgain});
     }
     step.members.count = sequence->members.size() - step.members.begin;
+    isCast = kind == StepKind::Work && step.members.count == 1 &&
+             draft.is(node, kNarrows);
   }
 
   void touches(Place place) {
@@ -300,10 +314,23 @@ private:
     ++step.workspaces;
   }
 
+  /// What exec-batch-casts does: work that only rounds from f32 to bf16 joins
+  /// such work just before.
   Id endStep() {
+    std::vector<Step> &steps = sequence->steps;
     step.uses.count = sequence->uses.size() - step.uses.begin;
-    sequence->steps.push_back(step);
-    return sequence->steps.size() - 1;
+    if (isCast && isAfterCast) {
+      // Their uses and members follow each other.
+      Step &all = steps.back();
+      all.kind = StepKind::Narrow;
+      all.uses.count = step.uses.end() - all.uses.begin;
+      all.members.count = step.members.end() - all.members.begin;
+      all.written += step.written;
+    } else {
+      steps.push_back(step);
+    }
+    isAfterCast = isCast;
+    return steps.size() - 1;
   }
 
   void copy(Place from, Place to) {
@@ -313,12 +340,10 @@ private:
     endStep();
   }
 
-  /// The places of operands, which may take steps of their own.
-  std::vector<Place> &placesOf(Id node, Id count) {
-    operands.clear();
-    for (Id i = 0; i < count; ++i)
-      operands.push_back(placeOf(draft.operandOf(node, i)));
-    return operands;
+  void touchesOperands(Id node, Id count) {
+    const Span span = draft.nodes[node].uses;
+    for (Id use = span.begin; use < span.begin + count; ++use)
+      touches(held[draft.uses[use].value]);
   }
 
   //===--- Ops ------------------------------------------------------------===//
@@ -349,6 +374,8 @@ private:
     switch (draft.op(node).kind) {
     case OpKind::Constant:
     case OpKind::Seed:
+      for (Id i = 0; i < draft.nodes[node].results.count; ++i)
+        held[draft.resultOf(node, i)].isSplat = true;
       return;
     case OpKind::Read:
       return lowerRead(node);
@@ -382,10 +409,9 @@ private:
       }
       return;
     case OpKind::Update:
-      placesOf(node, draft.nodes[node].uses.count);
+      placeOperands(node);
       beginStep(StepKind::Work, node);
-      for (Place place : operands)
-        touches(place);
+      touchesOperands(node, draft.nodes[node].uses.count);
       endStep();
       return;
     case OpKind::Return:
@@ -479,10 +505,9 @@ private:
   }
 
   void lowerWork(Id node) {
-    placesOf(node, draft.nodes[node].uses.count);
+    placeOperands(node);
     beginStep(StepKind::Work, node);
-    for (Place place : operands)
-      touches(place);
+    touchesOperands(node, draft.nodes[node].uses.count);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(output(draft.resultOf(node, i), node));
     if (int64_t bytes = draft.op(node).workspace; bytes > 0)
@@ -493,10 +518,10 @@ private:
   void lowerAddProduct(Id node) {
     if (draft.op(node).detail == 0)
       return lowerWork(node);
-    Id count = draft.nodes[node].uses.count;
+    Id last = draft.nodes[node].uses.count - 1;
     Id value = draft.resultOf(node, 0);
-    std::vector<Place> &inputs = placesOf(node, count);
-    Place sum = inputs.back();
+    placeOperands(node);
+    Place sum = held[draft.operandOf(node, last)];
     if (sumUpdatedInPlace(value) != kNone) {
       held[value] = sum;
     } else {
@@ -504,10 +529,9 @@ private:
       sum = output(value, node);
       copy(kept, sum);
     }
-    inputs.back() = sum;
     beginStep(StepKind::Work, node);
-    for (Place place : inputs)
-      touches(place);
+    touchesOperands(node, last);
+    touches(sum);
     writes(sum);
     if (int64_t bytes = draft.op(node).workspace; bytes > 0)
       workspace(bytes, node);
@@ -526,7 +550,7 @@ private:
     Id value = draft.operandOf(node, 0);
     Place sum = {newBuffer(draft.bytesOf(value), node), 0};
     beginStep(StepKind::Work, node);
-    if (!isSplat(value))
+    if (!held[value].isSplat)
       touches(placeOf(value));
     writes(sum);
     endStep();
@@ -547,7 +571,7 @@ private:
   }
 
   void readOnce(Id value) {
-    if (!isSplat(value))
+    if (!held[value].isSplat)
       touches(placeOf(value));
   }
 
@@ -623,12 +647,11 @@ private:
       for (Id i = one.items.begin; i < one.items.end(); ++i)
         items.push_back(program->items[i]);
     }
-    placesOf(node, draft.nodes[node].uses.count);
+    placeOperands(node);
     beginStep(isStart ? StepKind::Start : StepKind::Work, node, stream);
     step.collective =
         of.isGather() ? CollectiveRole::Gather : CollectiveRole::Reduce;
-    for (Place place : operands)
-      touches(place);
+    touchesOperands(node, draft.nodes[node].uses.count);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(of.isGather() ? joined(draft.resultOf(node, i), node, of, items[i])
                            : output(draft.resultOf(node, i), node));
@@ -673,7 +696,7 @@ private:
   std::vector<Updates> updatesOf; // of each name
   std::vector<UpdateBy> updates;
   Step step;
-  std::vector<Place> operands;
+  bool isCast = false, isAfterCast = false; // the step, and the one before
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
   std::vector<Id> aliases; // of a read

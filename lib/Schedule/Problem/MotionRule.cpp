@@ -17,6 +17,12 @@ static void forEachProducerFrom(const Draft &draft, Id node, Id target,
   }
 }
 
+/// Whether it may move where what reads it moves.
+bool Draft::comesAlong(Id node) const {
+  return nodes[node].kind == NodeKind::Keep || is(node, kMovable) ||
+         isOp(node, OpKind::Read) || isOp(node, OpKind::Constant);
+}
+
 /// The first op in the way of moving `node`, with what it needs, before
 /// `target`: what computes, or changes what is read. kNone if nothing is.
 Id Draft::obstacle(Id node, Id target) const {
@@ -34,10 +40,7 @@ Id Draft::obstacle(Id node, Id target) const {
   forEachProducerFrom(*this, node, target, [&](Id producer) {
     if (found != kNone)
       return;
-    bool comesAlong = nodes[producer].kind == NodeKind::Keep ||
-                      is(producer, kMovable) || isOp(producer, OpKind::Read) ||
-                      isOp(producer, OpKind::Constant);
-    found = comesAlong ? obstacle(producer, target) : producer;
+    found = comesAlong(producer) ? obstacle(producer, target) : producer;
   });
   return found;
 }
@@ -64,7 +67,8 @@ void Draft::moveWithProducers(Id node, Id target) {
 /// Nothing is in the way. What stands there already and is needed stays.
 void Draft::hoistBefore(Id node, Id target) {
   needs.clear();
-  collectNeeds(node, target);
+  if (comesAlong(target))
+    collectNeeds(node, target);
   while (target != node &&
          std::find(needs.begin(), needs.end(), target) != needs.end())
     target = nextOf(target);
