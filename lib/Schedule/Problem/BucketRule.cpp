@@ -65,13 +65,13 @@ private:
 
   /// The collectives of a bucket start and end together, merged or not.
   void checkDecision(Id node) {
-    const Op &op = draft.op(node);
-    Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
-    Id &first = alike(draft.bucket(node), op.name, uint32_t(phase));
+    const CollectiveFacts &of = draft.collective(node);
+    Phase phase = draft.nodes[node].isAgain ? Phase::Again : of.phase;
+    Id &first = alike(draft.bucket(node), of.name, uint32_t(phase));
     if (first == kNone)
       first = node;
     if (!isAlike(draft.decision(node), draft.decision(first)))
-      draft.sequence->refusal = "'" + addressOf(draft.problem, op) +
+      draft.sequence->refusal = "'" + addressOf(draft.problem, draft.op(node)) +
                                 "' is in a bucket with another decision than "
                                 "its first member";
   }
@@ -107,7 +107,7 @@ private:
   }
 
   void merge(std::vector<Id> &members) {
-    bool isGather = draft.collective(members.front()).isGather();
+    bool isGather = draft.collective(members.front()).isGather;
     Id place = isGather ? members.front() : members.back();
     sortByParameter(members);
     for (Id member : members)

@@ -10,6 +10,19 @@ static constexpr int64_t kStride = int64_t(1) << 40;
 /// A node placed beside another leaves it all but such a part of the room.
 static constexpr int64_t kPart = 32;
 
+/// What is told of an op in its node: most of what rules ask.
+static void describe(const Program &program, Id number, Node &node) {
+  const Op &op = program.ops[number];
+  node.opKind = op.kind;
+  node.flags = op.flags;
+  bool namesState = op.kind == OpKind::Read ||
+                    (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update);
+  if (!namesState)
+    node.detail = static_cast<Id>(op.detail);
+  else if (op.states.count > 0)
+    node.detail = program.states[op.states.begin];
+}
+
 ProgramStart::ProgramStart(const Program &program) : program(program) {
   size_t ops = program.ops.size();
   list.nodes.reserve(ops);
@@ -25,12 +38,9 @@ ProgramStart::ProgramStart(const Program &program) : program(program) {
     const Op &op = program.ops[number];
     Node node;
     node.op = number;
-    node.opKind = op.kind;
-    node.flags = op.flags;
+    describe(program, number, node);
     node.uses = {Id(list.uses.size()), op.operands.count};
     node.results = op.results;
-    if (op.kind == OpKind::Collective)
-      node.detail = op.detail;
     Id next = number + 1 < ops ? number + 1 : kNone;
     list.links.push_back(
         {list.last, next, static_cast<int64_t>(number) * kStride});
@@ -41,10 +51,16 @@ ProgramStart::ProgramStart(const Program &program) : program(program) {
       list.uses.push_back({program.operand(op, i), number});
       list.addUse(list.uses.size() - 1);
     }
+    workspaces.push_back(op.workspace);
     if (op.kind == OpKind::Seed && seed == kNone)
       seed = number;
-    if (op.kind == OpKind::Collective)
+    if (op.kind == OpKind::Collective) {
+      const Collective &of = program.collective(op);
       collectives.push_back(number);
+      facts.resize(std::max<size_t>(facts.size(), op.detail + 1));
+      facts[op.detail] = {op.name,  of.key,   of.order,
+                          of.kind, op.phase, of.isGather()};
+    }
     hasWrites |= op.kind == OpKind::Write;
     if (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update)
       for (Id state = op.states.begin; state < op.states.end(); ++state)
@@ -185,10 +201,10 @@ Id Draft::add(NodeKind kind, Id op, const std::vector<Id> &operands) {
   node.kind = kind;
   node.op = op;
   if (kind == NodeKind::Op) {
-    node.opKind = program->ops[op].kind;
-    node.flags = program->ops[op].flags;
-    if (node.opKind == OpKind::Collective)
-      node.detail = program->ops[op].detail;
+    const Node &from = start->list.nodes[op];
+    node.opKind = from.opKind;
+    node.flags = from.flags;
+    node.detail = from.detail;
   }
   node.uses = {Id(uses.size()), Id(operands.size())};
   for (Id operand : operands) {

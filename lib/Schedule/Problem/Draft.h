@@ -41,9 +41,10 @@ struct Node {
   OpKind opKind = kNoOp; ///< That of `op`, for an Op and a Start.
   uint16_t flags = 0;    ///< Those of `op`, for an Op.
   Id op = kNone; ///< Of a bucket and a kernel the first; of a wait none.
-  // Only of collectives.
-  Id decision = kNone;
-  Id detail = kNone; ///< In Program::collectives.
+  Id decision = kNone; ///< Only of collectives.
+  /// Op::detail; of what reads or changes a tensor of the model the name of the
+  /// first.
+  Id detail = kNone;
   Span uses;           ///< Of values, in Draft::uses.
   Span results;        ///< In Draft::results.
   /// In Draft::lists: the ops of a bucket, the nodes of a kernel.
@@ -83,6 +84,15 @@ struct NodeList {
   void addUse(Id use);
 };
 
+/// What the rules for collectives ask of one.
+struct CollectiveFacts {
+  Id name = kNone; ///< Op::name.
+  Id key = 0, order = 0;
+  rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
+  Phase phase = Phase::Forward;
+  bool isGather = false;
+};
+
 /// A program before anything is decided.
 struct ProgramStart {
   explicit ProgramStart(const Program &program);
@@ -90,6 +100,8 @@ struct ProgramStart {
   const Program &program;
   NodeList list;
   std::vector<Id> collectives;
+  std::vector<CollectiveFacts> facts;
+  std::vector<int64_t> workspaces; ///< Of each op.
   bool hasWrites = false;
   /// The op that begins the backward pass; none in other programs.
   Id seed = kNone;
@@ -151,8 +163,8 @@ public:
   bool isCollective(Id node) const {
     return isOp(node, OpKind::Collective) && nodes[node].kind == NodeKind::Op;
   }
-  const Collective &collective(Id node) const {
-    return program->collectives[nodes[node].detail];
+  const CollectiveFacts &collective(Id node) const {
+    return start->facts[nodes[node].detail];
   }
   const DecisionNumber &decision(Id node) const {
     return (*decisions)[nodes[node].decision];
@@ -176,7 +188,10 @@ public:
            isOp(node, OpKind::Box);
   }
   /// The tensor of the model that an op names first.
-  Id stateOf(Id node) const { return program->states[op(node).states.begin]; }
+  Id stateOf(Id node) const { return nodes[node].detail; }
+  int64_t workspaceOf(Id node) const {
+    return start->workspaces[nodes[node].op];
+  }
   int64_t bytesOf(Id value) const { return values[value].bytes; }
   bool hasUses(Id node) const;
   /// The first op that uses what `node` gives; kNone if none does.

@@ -60,7 +60,7 @@ private:
   const Kernel *kernelOf(Id node) const {
     if (!draft.isOp(node, OpKind::Kernel))
       return nullptr;
-    const Kernel &kernel = draft.problem.kernels[draft.op(node).detail];
+    const Kernel &kernel = draft.problem.kernels[draft.nodes[node].detail];
     return kernel.canFuse ? &kernel : nullptr;
   }
 
@@ -101,7 +101,7 @@ private:
     Id i = 0;
     while (draft.results[node.results.begin + i] != value)
       ++i;
-    return draft.problem.kernels[draft.op(def).detail].results[i];
+    return draft.problem.kernels[draft.nodes[def].detail].results[i];
   }
 
   /// Can `kernel` be computed in that of `group`?

@@ -170,7 +170,7 @@ private:
   Id sumUpdatedInPlace(Id value) const {
     Id def = draft.values[value].def;
     if (def == kNone || !draft.isOp(def, OpKind::AddProduct) ||
-        draft.op(def).detail == 0)
+        draft.nodes[def].detail == 0)
       return kNone;
     Id sum = draft.operandOf(def, draft.nodes[def].uses.count - 1);
     Id producer = draft.values[sum].def, use = draft.values[sum].first;
@@ -371,7 +371,7 @@ private:
   }
 
   void lowerOp(Id node) {
-    switch (draft.op(node).kind) {
+    switch (draft.nodes[node].opKind) {
     case OpKind::Constant:
     case OpKind::Seed:
       for (Id i = 0; i < draft.nodes[node].results.count; ++i)
@@ -510,13 +510,13 @@ private:
     touchesOperands(node, draft.nodes[node].uses.count);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(output(draft.resultOf(node, i), node));
-    if (int64_t bytes = draft.op(node).workspace; bytes > 0)
+    if (int64_t bytes = draft.workspaceOf(node); bytes > 0)
       workspace(bytes, node);
     endStep();
   }
 
   void lowerAddProduct(Id node) {
-    if (draft.op(node).detail == 0)
+    if (draft.nodes[node].detail == 0)
       return lowerWork(node);
     Id last = draft.nodes[node].uses.count - 1;
     Id value = draft.resultOf(node, 0);
@@ -533,7 +533,7 @@ private:
     touchesOperands(node, last);
     touches(sum);
     writes(sum);
-    if (int64_t bytes = draft.op(node).workspace; bytes > 0)
+    if (int64_t bytes = draft.workspaceOf(node); bytes > 0)
       workspace(bytes, node);
     endStep();
   }
@@ -576,7 +576,7 @@ private:
   }
 
   void lowerKernel(Id node) {
-    const Kernel &kernel = problem.kernels[draft.op(node).detail];
+    const Kernel &kernel = problem.kernels[draft.nodes[node].detail];
     beginStep(StepKind::Work, node);
     for (const KernelRead &read : kernel.reads)
       if (isNeeded(node, read))
@@ -601,7 +601,7 @@ private:
           neededResults[m] |= uint32_t(1) << i;
     beginStep(StepKind::Work, node);
     for (size_t m = list.count; m-- > 0;) {
-      const Kernel &kernel = problem.kernels[draft.op(members[m]).detail];
+      const Kernel &kernel = problem.kernels[draft.nodes[members[m]].detail];
       for (const KernelRead &read : kernel.reads) {
         if (read.forResults != 0 && (read.forResults & neededResults[m]) == 0)
           continue;
@@ -634,7 +634,7 @@ private:
   //===--- Collectives ----------------------------------------------------===//
 
   void lowerCollective(Id node) {
-    const Collective &of = draft.collective(node);
+    const Collective &of = program->collectives[draft.nodes[node].detail];
     bool isStart = draft.nodes[node].kind == NodeKind::Start;
     rt::Stream stream = !isStart        ? rt::Stream::Compute
                         : of.isGather() ? rt::Stream::Gather

@@ -119,7 +119,7 @@ Id Draft::sinkUsers(Id node, Id place) {
         continue;
       bool comesAlong = is(user, kMovable) || isOp(user, OpKind::Gradient) ||
                         isOp(user, OpKind::Accumulate) ||
-                        (isCollective(user) && !collective(user).isGather());
+                        (isCollective(user) && !collective(user).isGather);
       if (!comesAlong || nodes[user].kind != NodeKind::Op)
         return user;
       if (Id found = stateBetween(user, place); found != kNone)

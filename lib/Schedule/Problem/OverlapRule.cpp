@@ -71,7 +71,7 @@ private:
       const DecisionNumber &decision = draft.decision(node);
       if (!decision.overlap)
         continue;
-      bool isGather = draft.collective(node).isGather();
+      bool isGather = draft.collective(node).isGather;
       bool afterSeed = draft.isAfterSeed(node);
       Groups &groups = isGather ? gathers : reductions;
       Id number = groups.size();
