@@ -444,6 +444,7 @@ llvm::Error Compilation::writeProblem() {
   options.referenceAttention =
       config.compile.attention == AttentionKernel::Reference;
   options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
+  options.fuses = config.compile.fuse != Fusion::None;
   FailureOr<problem::Problem> problem =
       schedule::problemOf(*module, *target, options);
   if (failed(problem))
