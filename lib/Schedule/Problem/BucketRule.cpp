@@ -112,9 +112,9 @@ private:
     sortByParameter(members);
     for (Id member : members)
       if (!(isGather ? bring(member, place) : clear(member, place))) {
-        draft.sequence->refusal =
-            "'" + addressOf(draft.problem, draft.op(member)) +
-            "' cannot join its bucket";
+        draft.sequence->refusal = "'" +
+                                  addressOf(draft.problem, draft.op(member)) +
+                                  "' cannot join its bucket";
         return;
       }
     create(members, place);
@@ -178,8 +178,8 @@ private:
   Draft &draft;
   std::vector<OfKind> kinds; // `kindCount` of them
   size_t kindCount = 0;
-  KeyTable alike;   // the first by bucket, name, phase
-  KeyTable numbers; // by bucket, key, side of the seed
+  KeyTable alike;                       // the first by bucket, name, phase
+  KeyTable numbers;                     // by bucket, key, side of the seed
   std::vector<std::vector<Id>> buckets; // as many as mergeKind() has counted
   std::vector<Id> operands, results, ops;
   std::vector<std::pair<std::pair<Id, Id>, Id>> sorted;

@@ -46,8 +46,7 @@ Id DecisionNumbers::find(const Address &address) const {
 
 DecisionNumber DecisionNumbers::numberOf(const Decision &decision) {
   DecisionNumber number;
-  number.bucket =
-      decision.bucket.empty() ? kNone : textNumber(decision.bucket);
+  number.bucket = decision.bucket.empty() ? kNone : textNumber(decision.bucket);
   number.startAfter = addressNumber(decision.startAfter);
   number.awaitBefore = addressNumber(decision.awaitBefore);
   number.prefetch = decision.prefetch;
@@ -81,10 +80,10 @@ Id DecisionNumbers::addressNumber(const std::string &text) {
       address.phase.reset();
     auto [name, index] = withoutIndex(text.substr(last + 1));
     // A text that begins with no phase is no address of this problem.
-    address.path = textNumber(!address.phase ? text
-                              : first == last
-                                  ? ""
-                                  : text.substr(first + 1, last - first - 1));
+    address.path =
+        textNumber(!address.phase  ? text
+                   : first == last ? ""
+                                   : text.substr(first + 1, last - first - 1));
     address.name = textNumber(name);
     address.index = index;
   }

@@ -58,7 +58,7 @@ ProgramStart::ProgramStart(const Program &program) : program(program) {
       const Collective &of = program.collective(op);
       collectives.push_back(number);
       facts.resize(std::max<size_t>(facts.size(), op.detail + 1));
-      facts[op.detail] = {op.name,  of.key,   of.order,
+      facts[op.detail] = {op.name, of.key,   of.order,
                           of.kind, op.phase, of.isGather()};
     }
     hasWrites |= op.kind == OpKind::Write;
@@ -91,8 +91,8 @@ void ProgramStart::findAddresses() const {
   for (Id number = 0; number < program.ops.size(); ++number) {
     if (!program.ops[number].is(kAddressed))
       continue;
-    auto [at, isNew] = firstAt.try_emplace(
-        addressPartsOf(program.ops[number], false), number);
+    auto [at, isNew] =
+        firstAt.try_emplace(addressPartsOf(program.ops[number], false), number);
     if (!isNew) {
       sameAddress[number] = at->second;
       at->second = number;

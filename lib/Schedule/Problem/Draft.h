@@ -40,13 +40,13 @@ struct Node {
   bool isAgain = false;
   OpKind opKind = kNoOp; ///< That of `op`, for an Op and a Start.
   uint16_t flags = 0;    ///< Those of `op`, for an Op.
-  Id op = kNone; ///< Of a bucket and a kernel the first; of a wait none.
+  Id op = kNone;       ///< Of a bucket and a kernel the first; of a wait none.
   Id decision = kNone; ///< Only of collectives.
   /// Op::detail; of what reads or changes a tensor of the model the name of the
   /// first.
   Id detail = kNone;
-  Span uses;           ///< Of values, in Draft::uses.
-  Span results;        ///< In Draft::results.
+  Span uses;    ///< Of values, in Draft::uses.
+  Span results; ///< In Draft::results.
   /// In Draft::lists: the ops of a bucket, the nodes of a kernel.
   Span list;
   Id other = kNone; ///< Of a start its wait, of a wait its start.
@@ -146,7 +146,7 @@ public:
   Sequence *sequence = nullptr; ///< What lowering fills.
 
   std::vector<Id> lists;
-  Id seed = kNone; ///< ProgramStart::seed.
+  Id seed = kNone;             ///< ProgramStart::seed.
   std::vector<Id> collectives; ///< In the order of the list.
   /// The clones for the backward pass, in no order.
   std::vector<Id> clones;
@@ -174,7 +174,9 @@ public:
   bool isListed(Id node) const { return links[node].place != kNowhere; }
   bool isBefore(Id a, Id b) const { return links[a].place < links[b].place; }
   bool isFrom(Id node, Id target) const { return !isBefore(node, target); }
-  bool isAfterSeed(Id node) const { return seed != kNone && isFrom(node, seed); }
+  bool isAfterSeed(Id node) const {
+    return seed != kNone && isFrom(node, seed);
+  }
 
   Id operandOf(Id node, Id i) const {
     return uses[nodes[node].uses.begin + i].value;

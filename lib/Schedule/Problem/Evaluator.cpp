@@ -1,7 +1,7 @@
 //===- Evaluator.cpp - Candidate after candidate of one problem -----------===//
-#include "fsdp/Schedule/ProblemEvaluator.h"
 #include "Draft.h"
 #include "Liveness.h"
+#include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Target/Target.h"
 

@@ -18,8 +18,8 @@ static constexpr size_t kMaxInputs = 12;
 
 namespace {
 
-/// Most kernels stay alone: lists of what a group has are made when a second one
-/// comes.
+/// Most kernels stay alone: lists of what a group has are made when a second
+/// one comes.
 struct KernelGroup {
   const Kernel *kernel = nullptr; ///< Of the first; all have its space.
   Id anchor = kNone;
@@ -67,8 +67,7 @@ private:
   bool isBarrier(Id node) const {
     OpKind kind = draft.nodes[node].opKind;
     return kind == OpKind::Collective || kind == OpKind::Seed ||
-           kind == OpKind::Update ||
-           draft.nodes[node].kind == NodeKind::Await;
+           kind == OpKind::Update || draft.nodes[node].kind == NodeKind::Await;
   }
 
   Id groupOf(Id value) const { return groupOfValue[value]; }
@@ -254,7 +253,8 @@ private:
           }
       }
     }
-    Id fused = draft.add(NodeKind::Fused, draft.nodes[members.front()].op, inputs);
+    Id fused =
+        draft.add(NodeKind::Fused, draft.nodes[members.front()].op, inputs);
     builtInto.push_back(kNone);
     draft.placeBefore(fused, groups[number].anchor);
     draft.nodes[fused].results = {Id(draft.results.size()), Id(leaving.size())};

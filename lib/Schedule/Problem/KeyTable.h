@@ -40,8 +40,8 @@ private:
 
   /// That of the key, or the free one where it goes.
   Entry &at(const Entry &key) {
-    uint64_t hash = (key.ab ^ key.c * 0xc2b2ae3d27d4eb4fu) *
-                    uint64_t(0x9e3779b97f4a7c15u);
+    uint64_t hash =
+        (key.ab ^ key.c * 0xc2b2ae3d27d4eb4fu) * uint64_t(0x9e3779b97f4a7c15u);
     for (size_t i = hash >> 32;; ++i) {
       Entry &entry = entries[i & (entries.size() - 1)];
       bool isFree = entry.round != round;

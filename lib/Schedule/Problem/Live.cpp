@@ -46,9 +46,9 @@ void Liveness::use(const Step &step, Id number) {
 void Liveness::finish(Id start, Id number) {
   auto isOver = [&](Id other) {
     const Step &step = sequence->steps[other];
-    bool over = other == start ||
-                (other < start && !step.isAwaited &&
-                 step.stream == sequence->steps[start].stream);
+    bool over =
+        other == start || (other < start && !step.isAwaited &&
+                           step.stream == sequence->steps[start].stream);
     if (over)
       use(step, number);
     return over;

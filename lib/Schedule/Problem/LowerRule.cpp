@@ -8,7 +8,8 @@
 // Casts that follow each other are one operation, as exec-batch-casts has them.
 //
 //===----------------------------------------------------------------------===//
-#include "Draft.h"
+#include "CollectiveWorkspaces.h"
+#include "StepWriter.h"
 #include "fsdp/Target/Target.h"
 #include <algorithm>
 
@@ -17,72 +18,10 @@ using namespace fsdp::problem;
 
 namespace {
 
-/// Bytes of a buffer or a range.
-struct Place {
-  Place() = default;
-  Place(Id root, int64_t begin) : root(root), begin(begin) {}
-
-  Id root = kNone;
-  bool isSplat = false; ///< A constant, with a buffer or not.
-  int64_t begin = 0;
-  bool isSet() const { return root != kNone; }
-};
-
-/// Roots above buffers: the ranges of names, and those of their gradients.
-constexpr Id kRange = Id(1) << 31, kGradientRange = kRange | Id(1) << 30;
-bool isBuffer(Id root) { return root < kRange; }
-
-/// Their bytes: buckets of one class move the same items.
-class CollectiveWorkspaces {
-public:
-  explicit CollectiveWorkspaces(const std::string &target) : target(target) {}
-
-  const std::vector<int64_t> &of(const Collective &collective,
-                                 const std::vector<rt::CollectiveItem> &items) {
-    for (const Known &one : known)
-      if (isSame(one, collective, items))
-        return one.bytes;
-    if (known.size() == kMost)
-      known.clear();
-    Known &one = known.emplace_back();
-    one.collective = collective;
-    one.items = items;
-    for (size_t i = 0; i < items.size(); ++i)
-      one.bytes.push_back(workspaceOf(target, collective, items, i));
-    return one.bytes;
-  }
-
-private:
-  static constexpr size_t kMost = 64;
-
-  struct Known {
-    Collective collective;
-    std::vector<rt::CollectiveItem> items;
-    std::vector<int64_t> bytes;
-  };
-
-  static bool isSame(const Known &one, const Collective &collective,
-                     const std::vector<rt::CollectiveItem> &items) {
-    const Collective &other = one.collective;
-    auto areEqual = [](const rt::CollectiveItem &a, const rt::CollectiveItem &b) {
-      return a.shard == b.shard && a.full == b.full;
-    };
-    return other.kind == collective.kind && other.reduce == collective.reduce &&
-           other.in == collective.in && other.out == collective.out &&
-           other.isFast == collective.isFast &&
-           other.ranks == collective.ranks &&
-           std::equal(one.items.begin(), one.items.end(), items.begin(),
-                      items.end(), areEqual);
-  }
-
-  const std::string &target;
-  std::vector<Known> known;
-};
-
-class Lowering final : public Rule {
+class Lowering final : public Rule, private StepWriter {
 public:
   explicit Lowering(Draft &draft)
-      : draft(draft), problem(draft.problem),
+      : StepWriter(draft), problem(draft.problem),
         target(rt::findTarget(draft.problem.target)),
         workspaces(draft.problem.target) {}
 
@@ -90,7 +29,7 @@ public:
     eraseSelfWrites(draft);
     eraseUnusedOps(draft, nodes);
     program = draft.program;
-    sequence = draft.sequence;
+    beginSequence();
     held.assign(draft.values.size(), Place());
     destinationOf.assign(draft.values.size(), kNone);
     destinations.clear();
@@ -105,7 +44,7 @@ public:
 private:
   void refuse(Id node) {
     sequence->refusal = "'" + addressOf(problem, draft.op(node)) +
-                         "' is awaited before it starts";
+                        "' is awaited before it starts";
   }
 
   //===--- Where values are -----------------------------------------------===//
@@ -114,7 +53,6 @@ private:
     for (std::vector<Id> *found : {&returns, &gradients, &stores, &joins})
       found->clear();
     updates.clear();
-    isAfterCast = false;
     updatesOf.assign(problem.numNames(), Updates());
     for (Id node : nodes)
       switch (draft.nodes[node].opKind) {
@@ -231,12 +169,6 @@ private:
     }
   }
 
-  Id newBuffer(int64_t bytes, Id node) {
-    const Node &of = draft.nodes[node];
-    sequence->buffers.push_back({bytes, of.op, of.isAgain});
-    return sequence->buffers.size() - 1;
-  }
-
   /// Where `value` is written: its destination, or a new buffer.
   Place output(Id value, Id node) {
     Id number = destinationOf[value];
@@ -270,74 +202,6 @@ private:
     const Span span = draft.nodes[node].uses;
     for (Id use = span.begin; use < span.end(); ++use)
       placeOf(draft.uses[use].value);
-  }
-
-  //===--- Steps ----------------------------------------------------------===//
-
-  void beginStep(StepKind kind, Id node,
-                 rt::Stream stream = rt::Stream::Compute) {
-    step = Step();
-    step.kind = kind;
-    step.stream = stream;
-    step.uses = {Id(sequence->uses.size()), 0};
-    step.members = {Id(sequence->members.size()), 0};
-    isCast = false;
-    if (node == kNone)
-      return;
-    const Node &of = draft.nodes[node];
-    if (of.kind == NodeKind::Fused) {
-      for (Id i = of.list.begin; i < of.list.end(); ++i)
-        sequence->members.push_back({draft.nodes[draft.lists[i]].op,
-                                     draft.nodes[draft.lists[i]].isAgain});
-    } else if (of.list.count != 0) {
-      for (Id i = of.list.begin; i < of.list.end(); ++i)
-        sequence->members.push_back({draft.lists[i], of.isAgain});
-    } else if (of.op != kNone) {
-      sequence->members.push_back({of.op, of.isAgain});
-    }
-    step.members.count = sequence->members.size() - step.members.begin;
-    isCast = kind == StepKind::Work && step.members.count == 1 &&
-             draft.is(node, kNarrows);
-  }
-
-  void touches(Place place) {
-    if (isBuffer(place.root))
-      sequence->uses.push_back(place.root);
-  }
-  void writes(Place place) {
-    size_t before = sequence->uses.size();
-    touches(place);
-    step.written += sequence->uses.size() - before;
-  }
-  void workspace(int64_t bytes, Id node) {
-    touches({newBuffer(bytes, node), 0});
-    ++step.workspaces;
-  }
-
-  /// What exec-batch-casts does: work that only rounds from f32 to bf16 joins
-  /// such work just before.
-  Id endStep() {
-    std::vector<Step> &steps = sequence->steps;
-    step.uses.count = sequence->uses.size() - step.uses.begin;
-    if (isCast && isAfterCast) {
-      // Their uses and members follow each other.
-      Step &all = steps.back();
-      all.kind = StepKind::Narrow;
-      all.uses.count = step.uses.end() - all.uses.begin;
-      all.members.count = step.members.end() - all.members.begin;
-      all.written += step.written;
-    } else {
-      steps.push_back(step);
-    }
-    isAfterCast = isCast;
-    return steps.size() - 1;
-  }
-
-  void copy(Place from, Place to) {
-    beginStep(StepKind::Copy, kNone);
-    touches(from);
-    writes(to);
-    endStep();
   }
 
   void touchesOperands(Id node, Id count) {
@@ -680,23 +544,19 @@ private:
     Id node, next;
   };
 
-  Draft &draft;
   const Problem &problem;
   const Program *program = nullptr;
   const rt::Target *target;
   CollectiveWorkspaces workspaces;
-  Sequence *sequence = nullptr;
   // Of each value.
   std::vector<Place> held;
   std::vector<Id> destinationOf; // in `destinations`
   std::vector<Place> destinations;
   std::vector<Id> startStep; // of each node
-  std::vector<Id> nodes; // that are left, in order
+  std::vector<Id> nodes;     // that are left, in order
   std::vector<Id> returns, gradients, stores, joins;
   std::vector<Updates> updatesOf; // of each name
   std::vector<UpdateBy> updates;
-  Step step;
-  bool isCast = false, isAfterCast = false; // the step, and the one before
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
   std::vector<Id> aliases; // of a read

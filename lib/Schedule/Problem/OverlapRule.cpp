@@ -190,8 +190,8 @@ private:
 
   void awaitReductionsLate() {
     for (size_t i = 0; i < reductions.size() && !refused(); ++i) {
-      auto defer =
-          static_cast<size_t>(draft.decision(reductions[i].members.front()).defer);
+      auto defer = static_cast<size_t>(
+          draft.decision(reductions[i].members.front()).defer);
       Id limit = kNone;
       if (defer > 0 && defer < reductions.size() - i)
         limit = reductions[i + defer].members.back();
@@ -216,9 +216,9 @@ private:
       bool isChained = chains(node, user, group);
       if (isChained && decision.startAfter != kNone)
         draft.placeAfter(user, node);
-      Id awaitAt = isChained ? user
-                             : awaitedBefore(node, user,
-                                             places[decision.awaitBefore]);
+      Id awaitAt =
+          isChained ? user
+                    : awaitedBefore(node, user, places[decision.awaitBefore]);
       if (refused())
         return;
       if (awaitAt == kNone && decision.defer > 0)

@@ -139,8 +139,8 @@ private:
   std::vector<Id> repeated; // in program order
   // Of each op before the seed.
   std::vector<uint8_t> isRepeated;
-  std::vector<Id> place;  // of its clone
-  std::vector<Id> clones; // of each value
+  std::vector<Id> place;             // of its clone
+  std::vector<Id> clones;            // of each value
   std::vector<Id> operand, operands; // of what is created
 };
 

@@ -17,8 +17,8 @@ public:
   unsigned block(const std::string &name, int flops,
                  const std::string &weight = "") {
     std::string state = weight.empty() ? name + ".weight" : weight;
-    unsigned read = add("read", "read", name,
-                        "gives 128 states \"" + state + "\"");
+    unsigned read =
+        add("read", "read", name, "gives 128 states \"" + state + "\"");
     last = add("work", "linear", name,
                "takes " + std::to_string(last) + " " + std::to_string(read) +
                    " gives 64",

@@ -88,11 +88,13 @@ struct CompileVariant {
 };
 
 std::vector<CompileVariant> compileVariants() {
-  std::vector<CompileVariant> variants = {
-      {"fast reductions", 1},          {"reference attention", 1},
-      {"no fusion", 1},                {"gathers kept over microbatches", 4},
-      {"reduced once", 4},             {"gathers kept, reduced once", 4},
-      {"fast, no fusion, reduced once", 4}};
+  std::vector<CompileVariant> variants = {{"fast reductions", 1},
+                                          {"reference attention", 1},
+                                          {"no fusion", 1},
+                                          {"gathers kept over microbatches", 4},
+                                          {"reduced once", 4},
+                                          {"gathers kept, reduced once", 4},
+                                          {"fast, no fusion, reduced once", 4}};
   variants[0].compile.reduce = ReduceOrder::Fast;
   variants[1].compile.attention = AttentionKernel::Reference;
   variants[2].compile.fuse = Fusion::None;
@@ -124,9 +126,16 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
        "dp_shard=2,tp=2:tensor", 2, 64, ParamDtype::BFloat16, ShardMode::Auto,
        4},
       {"mlp", {"mlp", MlpConfig{32, 4}}, "dp_shard=4", 4},
-      {"mlp, f32, cpu, 4 microbatches", {"mlp", MlpConfig{32, 4}},
-       "dp_replicate=2,dp_shard=2", 4, 1, ParamDtype::Float32, ShardMode::Auto,
-       4, 1, "cpu"},
+      {"mlp, f32, cpu",
+       {"mlp", MlpConfig{32, 4}},
+       "dp_replicate=2,dp_shard=2",
+       4,
+       1,
+       ParamDtype::Float32,
+       ShardMode::Auto,
+       1,
+       1,
+       "cpu"},
       {"cpu", small(3, false), "dp_shard=4", 1, 64, ParamDtype::BFloat16,
        ShardMode::Auto, 1, 1, "cpu"}};
   for (const CompileVariant &variant : compileVariants())
@@ -142,6 +151,11 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
 /// A random program with random placements up to fsdp-address; false if passes
 /// before refuse it.
 bool makeAddressed(RandomProgram &random, bool update) {
+  MLIRContext *context = random.get().getContext();
+  auto forward = random.get().lookupSymbol<func::FuncOp>("forward");
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+    forward.setArgAttr(i, nn::kNameAttr,
+                       StringAttr::get(context, "x" + std::to_string(i)));
   random.place();
   if (failed(makeStep(random.get(), update)))
     return false;
@@ -149,7 +163,7 @@ bool makeAddressed(RandomProgram &random, bool update) {
   if (failed(runPasses(random.get(), createCSEPass(), createPropagate(),
                        createExpand())))
     return false;
-  PassManager manager(random.get().getContext());
+  PassManager manager(context);
   manager.addNestedPass<func::FuncOp>(createAddress());
   return succeeded(manager.run(random.get()));
 }
