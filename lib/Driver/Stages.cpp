@@ -377,6 +377,7 @@ Expected<problem::Problem> Compilation::makeProblem() {
   options.referenceAttention =
       config.compile.attention == AttentionKernel::Reference;
   options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
+  options.fuses = config.compile.fuse != Fusion::None;
   FailureOr<problem::Problem> problem =
       schedule::problemOf(*module, *target, options);
   if (failed(problem))

@@ -312,9 +312,11 @@ LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
   }
   if (auto product = dyn_cast<nn::LinearWeightGradOp>(op))
     into.detail = product.getSum() ? 1 : 0;
-  if (into.kind == OpKind::Kernel)
-    into.detail =
-        built.internKernel(kernelOf(cast<nn::KernelOpInterface>(op), probe));
+  if (into.kind == OpKind::Kernel) {
+    problem::Kernel kernel = kernelOf(cast<nn::KernelOpInterface>(op), probe);
+    kernel.canFuse &= options.fuses;
+    into.detail = built.internKernel(kernel);
+  }
   FailureOr<LibraryWork> library = libraryWorkOf(op, recorded, target, options);
   if (failed(library))
     return failure();

@@ -30,6 +30,8 @@ EXEMPT = {
     ("lib/Memory/Report.cpp", "c == '.'"): "the digits of a size",
     # It knows nothing of MLIR.
     ("lib/Schedule/Problem/Problem.cpp", 'kNames[] = {"fwd"'): "the phases of a problem",
+    ("lib/Schedule/Problem/DecisionNumbers.cpp", "name.rfind('#')"): "the address of a decision",
+    ("lib/Schedule/Problem/DecisionNumbers.cpp", "text.find(' ')"): "the address of a decision",
     ("tools/fsdp-checkpoint/Table.cpp", "row.find_last_not_of(' ')"): "a row of a table",
     ("tools/fsdp-checkpoint/Inspect.cpp", "entry.name.find('.')"): "a key of another's checkpoint",
     ("runtime/checkpoint/dcp/DcpMetadata.cpp", "box.file[0] == '.'"): "the name of a file",

@@ -9,10 +9,11 @@
 
 namespace fsdp::schedule {
 
-/// What exec-lower is told beside the target.
+/// What exec-lower is told beside the target, and whether nn-fuse runs.
 struct LoweringOptions {
   bool referenceAttention = false;
   bool fastReductions = false;
+  bool fuses = true;
 };
 
 /// The programs of `module`, which is one after fsdp-address. Emits an error

@@ -7,96 +7,126 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
+#include "KeyTable.h"
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 using namespace fsdp;
 using namespace fsdp::problem;
 
 namespace {
 
-class Merger {
+class Merger final : public Rule {
 public:
   explicit Merger(Draft &draft) : draft(draft) {}
 
-  void run() {
-    checkDecisions();
-    if (!draft.refusal.empty())
+  void run() override {
+    findCollectives();
+    if (draft.isRefused())
       return;
-    std::vector<rt::CollectiveKind> kinds;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
-      if (draft.isCollective(node) && draft.bucket(node) != kNone &&
-          std::find(kinds.begin(), kinds.end(), draft.collective(node).kind) ==
-              kinds.end())
-        kinds.push_back(draft.collective(node).kind);
-    for (rt::CollectiveKind kind : kinds)
-      mergeKind(kind);
+    for (size_t i = 0; i < kindCount; ++i)
+      mergeKind(kinds[i]);
+    draft.sort(draft.collectives);
   }
 
 private:
-  /// The collectives of a bucket start and end together, merged or not.
-  void checkDecisions() {
-    std::map<std::tuple<Id, Phase, Id>, Id> first; // bucket, phase, name
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      if (!draft.isCollective(node) || draft.bucket(node) == kNone)
+  /// Those of buckets that are of one kind, in order.
+  struct OfKind {
+    rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
+    std::vector<Id> nodes;
+  };
+
+  void findCollectives() {
+    draft.collectives.clear();
+    kindCount = 0;
+    alike.clear();
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node)) {
+      if (!draft.isCollective(node))
         continue;
-      const Op &op = draft.op(node);
-      Phase phase = draft.nodes[node].isAgain ? Phase::Again : op.phase;
-      Id other = first.try_emplace({draft.bucket(node), phase, op.name}, node)
-                     .first->second;
-      if (isAlike(draft.decision(node), draft.decision(other)))
+      draft.collectives.push_back(node);
+      if (draft.bucket(node) == kNone)
         continue;
-      draft.refusal = "'" + addressOf(draft.problem, op) +
-                      "' is in a bucket with another decision than its first "
-                      "member";
-      return;
+      checkDecision(node);
+      if (draft.isRefused())
+        return;
+      ofKind(draft.collective(node).kind).push_back(node);
     }
   }
 
+  std::vector<Id> &ofKind(rt::CollectiveKind kind) {
+    for (size_t i = 0; i < kindCount; ++i)
+      if (kinds[i].kind == kind)
+        return kinds[i].nodes;
+    if (kinds.size() == kindCount)
+      kinds.emplace_back();
+    kinds[kindCount].kind = kind;
+    kinds[kindCount].nodes.clear();
+    return kinds[kindCount++].nodes;
+  }
+
+  /// The collectives of a bucket start and end together, merged or not.
+  void checkDecision(Id node) {
+    const CollectiveFacts &of = draft.collective(node);
+    Phase phase = draft.nodes[node].isAgain ? Phase::Again : of.phase;
+    Id &first = alike(draft.bucket(node), of.name, uint32_t(phase));
+    if (first == kNone)
+      first = node;
+    if (!isAlike(draft.decision(node), draft.decision(first)))
+      draft.sequence->refusal = "'" + addressOf(draft.problem, draft.op(node)) +
+                                "' is in a bucket with another decision than "
+                                "its first member";
+  }
+
   /// But for what is decided about the values.
-  static bool isAlike(const Decision &a, const Decision &b) {
+  static bool isAlike(const DecisionNumber &a, const DecisionNumber &b) {
     return &a == &b ||
            (a.merge == b.merge && a.overlap == b.overlap &&
             a.prefetch == b.prefetch && a.defer == b.defer &&
             a.startAfter == b.startAfter && a.awaitBefore == b.awaitBefore);
   }
 
-  using Key = std::tuple<Id, bool, Id>; // bucket, after the seed, key
-
-  void mergeKind(rt::CollectiveKind kind) {
-    std::map<Key, size_t> numbers;
-    std::vector<std::vector<Id>> buckets; // in order of their first members
-    bool afterSeed = false;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      afterSeed |= node == draft.seed;
-      if (!draft.isCollective(node) || draft.bucket(node) == kNone ||
-          !draft.decision(node).merge || draft.collective(node).kind != kind)
+  void mergeKind(OfKind &kind) {
+    draft.sort(kind.nodes);
+    numbers.clear();
+    size_t count = 0; // in order of their first members
+    for (Id node : kind.nodes) {
+      const DecisionNumber &decision = draft.decision(node);
+      if (!decision.merge)
         continue;
-      Key key(draft.bucket(node), afterSeed, draft.collective(node).key);
-      auto [at, isNew] = numbers.try_emplace(key, buckets.size());
-      if (isNew)
-        buckets.emplace_back();
-      buckets[at->second].push_back(node);
+      Id &number = numbers(decision.bucket, draft.collective(node).key,
+                           draft.isAfterSeed(node));
+      if (number == kNone) {
+        number = count++;
+        if (buckets.size() < count)
+          buckets.emplace_back();
+        buckets[number].clear();
+      }
+      buckets[number].push_back(node);
     }
-    for (std::vector<Id> &members : buckets)
-      if (draft.refusal.empty())
-        merge(members);
+    for (size_t i = 0; i < count && !draft.isRefused(); ++i)
+      merge(buckets[i]);
   }
 
   void merge(std::vector<Id> &members) {
-    bool isGather = draft.collective(members.front()).isGather();
+    bool isGather = draft.collective(members.front()).isGather;
     Id place = isGather ? members.front() : members.back();
-    std::stable_sort(members.begin(), members.end(), [&](Id a, Id b) {
-      return draft.collective(a).order < draft.collective(b).order;
-    });
+    sortByParameter(members);
     for (Id member : members)
       if (!(isGather ? bring(member, place) : clear(member, place))) {
-        draft.refusal = "'" + addressOf(draft.problem, draft.op(member)) +
-                        "' cannot join its bucket";
+        draft.sequence->refusal = "'" +
+                                  addressOf(draft.problem, draft.op(member)) +
+                                  "' cannot join its bucket";
         return;
       }
     create(members, place);
+  }
+
+  void sortByParameter(std::vector<Id> &members) {
+    sorted.clear();
+    for (Id i = 0; i < members.size(); ++i)
+      sorted.push_back({{draft.collective(members[i]).order, i}, members[i]});
+    std::sort(sorted.begin(), sorted.end());
+    for (Id i = 0; i < members.size(); ++i)
+      members[i] = sorted[i].second;
   }
 
   /// The operands of a gather must be there where the first one stands.
@@ -117,15 +147,15 @@ private:
   }
 
   void create(const std::vector<Id> &members, Id place) {
-    std::vector<Id> operands, results, ops;
+    for (std::vector<Id> *all : {&operands, &results, &ops})
+      all->clear();
     for (Id member : members) {
       const Node &node = draft.nodes[member];
       for (Id i = 0; i < node.uses.count; ++i)
         operands.push_back(draft.operandOf(member, i));
       for (Id i = 0; i < node.results.count; ++i)
         results.push_back(draft.resultOf(member, i));
-      for (Id op : draft.membersOf(member))
-        ops.push_back(op);
+      ops.push_back(node.op);
     }
     Id first = members.front();
     Id merged = draft.add(NodeKind::Op, draft.nodes[first].op, operands);
@@ -133,8 +163,7 @@ private:
     node.isAgain = draft.nodes[first].isAgain;
     node.decision = draft.nodes[first].decision;
     node.results = {Id(draft.results.size()), Id(results.size())};
-    node.list = draft.lists.size();
-    draft.lists.push_back(std::move(ops));
+    node.list = draft.addList(ops);
     for (Id value : results) {
       draft.results.push_back(value);
       draft.values[value].def = merged;
@@ -143,11 +172,21 @@ private:
     draft.placeBefore(merged, place);
     for (Id member : members)
       draft.erase(member);
+    draft.collectives.push_back(merged);
   }
 
   Draft &draft;
+  std::vector<OfKind> kinds; // `kindCount` of them
+  size_t kindCount = 0;
+  KeyTable alike;                       // the first by bucket, name, phase
+  KeyTable numbers;                     // by bucket, key, side of the seed
+  std::vector<std::vector<Id>> buckets; // as many as mergeKind() has counted
+  std::vector<Id> operands, results, ops;
+  std::vector<std::pair<std::pair<Id, Id>, Id>> sorted;
 };
 
 } // namespace
 
-void fsdp::problem::mergeBuckets(Draft &draft) { Merger(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeMergeBuckets(Draft &draft) {
+  return std::make_unique<Merger>(draft);
+}

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
+#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -32,32 +33,37 @@ static bool isSelfWrite(const Draft &draft, Id write, Id changed) {
 
 /// Setting a tensor to what it holds is no work.
 void fsdp::problem::eraseSelfWrites(Draft &draft) {
+  if (!draft.start->hasWrites)
+    return;
   std::vector<Id> lastChanges(draft.problem.numNames(), kNone);
   for (Id node = draft.first, next; node != kNone; node = next) {
-    next = draft.nodes[node].next;
-    if (draft.nodes[node].kind != NodeKind::Op)
+    next = draft.nextOf(node);
+    OpKind kind = draft.nodes[node].opKind;
+    if (kind < OpKind::Gradient || kind > OpKind::Update)
       continue;
     const Op &op = draft.op(node);
-    if (op.kind < OpKind::Gradient || op.kind > OpKind::Update)
-      continue;
-    if (op.kind == OpKind::Write &&
+    if (kind == OpKind::Write &&
         isSelfWrite(draft, node, lastChanges[draft.stateOf(node)])) {
       draft.erase(node);
       continue;
     }
     for (Id i = op.states.begin; i < op.states.end(); ++i)
-      lastChanges[draft.program.states[i]] = node;
+      lastChanges[draft.program->states[i]] = node;
   }
 }
 
 /// Ops whose results nobody reads do no work.
-void fsdp::problem::eraseUnusedOps(Draft &draft) {
+void fsdp::problem::eraseUnusedOps(Draft &draft, std::vector<Id> &left) {
+  left.clear();
   for (Id node = draft.last, previous; node != kNone; node = previous) {
-    previous = draft.nodes[node].previous;
+    previous = draft.links[node].previous;
     NodeKind kind = draft.nodes[node].kind;
     bool mayGo = kind == NodeKind::Keep || kind == NodeKind::Fused ||
                  draft.is(node, kPure);
     if (mayGo && !draft.hasUses(node))
       draft.erase(node);
+    else
+      left.push_back(node);
   }
+  std::reverse(left.begin(), left.end());
 }

@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
 #include <algorithm>
-#include <deque>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -19,13 +18,19 @@ static constexpr size_t kMaxInputs = 12;
 
 namespace {
 
+/// Most kernels stay alone: lists of what a group has are made when a second
+/// one comes.
 struct KernelGroup {
-  int64_t rows = 0, columns = 0;
+  const Kernel *kernel = nullptr; ///< Of the first; all have its space.
+  Id anchor = kNone;
+  unsigned epoch = 0;
+  Id lists = kNone; ///< In Fuser::lists; of one that is alone none.
+  bool isPinned = false;
+};
+
+struct GroupLists {
   std::vector<Id> members;
   std::vector<Id> inputs; // values, each once
-  Id anchor = kNone;
-  bool isPinned = false;
-  unsigned epoch = 0;
 };
 
 /// A read of a kernel and the value that it is of.
@@ -34,39 +39,59 @@ struct ReadOf {
   Id value;
 };
 
-class Fuser {
+class Fuser final : public Rule {
 public:
-  explicit Fuser(Draft &draft)
-      : draft(draft), groupOfNode(draft.nodes.size(), nullptr),
-        isExpensive(draft.values.size(), false) {}
+  explicit Fuser(Draft &draft) : draft(draft) {}
 
-  void run() {
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
+  void run() override {
+    groups.clear();
+    groupOfValue.assign(draft.values.size(), kNone);
+    isExpensive.assign(draft.values.size(), false);
+    builtInto.assign(draft.nodes.size(), kNone);
+    listCount = epoch = 0;
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
       visit(node);
-    for (KernelGroup &group : groups)
-      if (group.members.size() > 1)
-        build(group);
+    for (Id number = 0; number < groups.size(); ++number)
+      if (groups[number].lists != kNone && listsOf(number).members.size() > 1)
+        build(number);
   }
 
 private:
   const Kernel *kernelOf(Id node) const {
-    if (draft.nodes[node].kind != NodeKind::Op ||
-        !draft.isOp(node, OpKind::Kernel))
+    if (!draft.isOp(node, OpKind::Kernel))
       return nullptr;
-    const Kernel &kernel = draft.problem.kernels[draft.op(node).detail];
+    const Kernel &kernel = draft.problem.kernels[draft.nodes[node].detail];
     return kernel.canFuse ? &kernel : nullptr;
   }
 
   bool isBarrier(Id node) const {
-    NodeKind kind = draft.nodes[node].kind;
-    return kind == NodeKind::Start || kind == NodeKind::Await ||
-           draft.isCollective(node) || draft.isOp(node, OpKind::Seed) ||
-           draft.isOp(node, OpKind::Update);
+    OpKind kind = draft.nodes[node].opKind;
+    return kind == OpKind::Collective || kind == OpKind::Seed ||
+           kind == OpKind::Update || draft.nodes[node].kind == NodeKind::Await;
   }
 
-  KernelGroup *groupOf(Id value) const {
-    Id def = draft.values[value].def;
-    return def == kNone ? nullptr : groupOfNode[def];
+  Id groupOf(Id value) const { return groupOfValue[value]; }
+
+  GroupLists &listsOf(Id group) { return lists[groups[group].lists]; }
+
+  /// Lists for a group that was alone.
+  void addLists(KernelGroup &group) {
+    if (group.lists != kNone)
+      return;
+    group.lists = listCount++;
+    if (lists.size() < listCount)
+      lists.emplace_back();
+    GroupLists &of = lists[group.lists];
+    of.members.assign(1, group.anchor);
+    of.inputs.clear();
+    for (const KernelRead &read : group.kernel->reads)
+      addInput(of, draft.operandOf(group.anchor, read.operand));
+  }
+
+  void setGroup(Id node, Id group) {
+    const Span results = draft.nodes[node].results;
+    for (Id i = results.begin; i < results.end(); ++i)
+      groupOfValue[draft.results[i]] = group;
   }
 
   Form formOf(Id value) const {
@@ -75,16 +100,17 @@ private:
     Id i = 0;
     while (draft.results[node.results.begin + i] != value)
       ++i;
-    return draft.problem.kernels[draft.op(def).detail].results[i];
+    return draft.problem.kernels[draft.nodes[def].detail].results[i];
   }
 
   /// Can `kernel` be computed in that of `group`?
-  bool fits(const KernelGroup &group, const Kernel &kernel) const {
-    if (group.rows != kernel.rows || group.columns != kernel.columns ||
-        group.epoch != epoch || group.members.size() >= kMaxMembers)
+  bool fits(Id number, const Kernel &kernel) const {
+    const KernelGroup &group = groups[number];
+    if (group.kernel->rows != kernel.rows ||
+        group.kernel->columns != kernel.columns || group.epoch != epoch)
       return false;
     for (const ReadOf &of : reads) {
-      if (groupOf(of.value) != &group)
+      if (groupOf(of.value) != number)
         continue;
       Access wanted =
           formOf(of.value) == Form::Row ? Access::Row : Access::Element;
@@ -96,114 +122,124 @@ private:
     return true;
   }
 
-  bool isAvailable(Id value, const KernelGroup &group) const {
+  bool isAvailable(Id value, Id group) const {
     Id def = draft.values[value].def;
     if (def == kNone)
       return true;
-    if (const KernelGroup *other = groupOfNode[def])
-      return other == &group || draft.isBefore(other->anchor, group.anchor);
-    return draft.isBefore(def, group.anchor);
+    Id anchor = groups[group].anchor;
+    if (Id other = groupOf(value); other != kNone)
+      return other == group || draft.isBefore(groups[other].anchor, anchor);
+    return draft.isBefore(def, anchor);
   }
 
-  static void addInput(KernelGroup &group, Id value) {
+  static void addInput(GroupLists &group, Id value) {
     if (std::find(group.inputs.begin(), group.inputs.end(), value) ==
         group.inputs.end())
       group.inputs.push_back(value);
   }
 
-  KernelGroup *unite(KernelGroup *into, KernelGroup *other) {
+  Id unite(Id into, Id other) {
     if (into == other)
       return into;
-    for (Id node : other->members)
-      groupOfNode[node] = into;
-    into->members.insert(into->members.end(), other->members.begin(),
-                         other->members.end());
-    for (Id input : other->inputs)
-      addInput(*into, input);
-    other->members.clear();
+    GroupLists &all = listsOf(into), &gone = listsOf(other);
+    for (Id node : gone.members)
+      setGroup(node, into);
+    all.members.insert(all.members.end(), gone.members.begin(),
+                       gone.members.end());
+    for (Id input : gone.inputs)
+      addInput(all, input);
+    gone.members.clear();
     return into;
   }
 
   /// The group that an op of `kernel` can join, with all that its arrival
-  /// unites; null if there is none.
-  KernelGroup *join(const Kernel &kernel) {
-    KernelGroup *open = nullptr, *fixed = nullptr;
+  /// unites; kNone if there is none.
+  Id join(const Kernel &kernel) {
+    Id open = kNone, fixed = kNone;
     size_t members = 0, inputs = reads.size();
     for (const ReadOf &of : reads) {
-      KernelGroup *group = groupOf(of.value);
-      if (!group || group == open || !fits(*group, kernel))
+      Id number = groupOf(of.value);
+      if (number == kNone || number == open || !fits(number, kernel))
         continue;
-      if (group->isPinned) {
+      addLists(groups[number]);
+      const GroupLists &group = listsOf(number);
+      if (group.members.size() >= kMaxMembers)
+        continue;
+      if (groups[number].isPinned) {
         bool allThere =
             std::all_of(reads.begin(), reads.end(), [&](const ReadOf &entry) {
-              return isAvailable(entry.value, *group);
+              return isAvailable(entry.value, number);
             });
-        if (allThere && group->inputs.size() + inputs <= kMaxInputs)
-          fixed = group;
+        if (allThere && group.inputs.size() + inputs <= kMaxInputs)
+          fixed = number;
         continue;
       }
-      if (members + group->members.size() >= kMaxMembers ||
-          inputs + group->inputs.size() > kMaxInputs)
+      if (members + group.members.size() >= kMaxMembers ||
+          inputs + group.inputs.size() > kMaxInputs)
         continue;
-      members += group->members.size();
-      inputs += group->inputs.size();
-      open = open ? unite(open, group) : group;
+      members += group.members.size();
+      inputs += group.inputs.size();
+      open = open != kNone ? unite(open, number) : number;
     }
-    return open ? open : fixed;
+    return open != kNone ? open : fixed;
   }
 
-  void add(KernelGroup *group, Id node, const Kernel &kernel) {
-    groupOfNode[node] = group;
-    group->members.push_back(node);
-    bool expensive = kernel.isExpensive;
-    for (const ReadOf &of : reads) {
-      if (groupOf(of.value) != group)
-        addInput(*group, of.value);
-      else
-        expensive |= isExpensive[of.value];
+  /// To the group `number`, or to a new one if that is kNone; gives which.
+  Id add(Id number, Id node, const Kernel &kernel) {
+    bool isAlone = number == kNone;
+    if (isAlone) {
+      number = groups.size();
+      groups.push_back({&kernel, node, epoch});
     }
-    if (!group->isPinned)
-      group->anchor = node;
+    setGroup(node, number);
+    bool expensive = kernel.isExpensive;
+    if (!isAlone) {
+      GroupLists &group = listsOf(number);
+      group.members.push_back(node);
+      for (const ReadOf &of : reads) {
+        if (groupOf(of.value) != number)
+          addInput(group, of.value);
+        else
+          expensive |= isExpensive[of.value] != 0;
+      }
+      if (!groups[number].isPinned)
+        groups[number].anchor = node;
+    }
     if (expensive)
       for (Id i = 0; i < draft.nodes[node].results.count; ++i)
         if (kernel.results[i] == Form::Element)
           isExpensive[draft.resultOf(node, i)] = true;
+    return number;
   }
 
   void visit(Id node) {
     if (isBarrier(node))
       ++epoch;
-    KernelGroup *group = nullptr;
+    Id group = kNone;
     if (const Kernel *kernel = kernelOf(node)) {
       reads.clear();
       for (const KernelRead &read : kernel->reads)
         reads.push_back({&read, draft.operandOf(node, read.operand)});
-      group = join(*kernel);
-      if (!group) {
-        group = &groups.emplace_back();
-        group->rows = kernel->rows;
-        group->columns = kernel->columns;
-        group->epoch = epoch;
-      }
-      add(group, node, *kernel);
+      group = add(join(*kernel), node, *kernel);
     }
     // Whoever reads a group from outside fixes its place.
-    for (Id i = 0; i < draft.nodes[node].uses.count; ++i)
-      if (KernelGroup *read = groupOf(draft.operandOf(node, i));
-          read && read != group)
-        read->isPinned = true;
+    const Span uses = draft.nodes[node].uses;
+    for (Id use = uses.begin; use < uses.end(); ++use)
+      if (Id read = groupOf(draft.uses[use].value);
+          read != kNone && read != group)
+        groups[read].isPinned = true;
   }
 
-  void build(KernelGroup &group) {
-    auto isInside = [&](Id node) {
-      return node != kNone && groupOfNode.size() > node &&
-             groupOfNode[node] == &group;
-    };
-    std::vector<Id> inputs, leaving;
-    for (Id node : group.members) {
+  void build(Id number) {
+    const std::vector<Id> &members = listsOf(number).members;
+    inputs.clear();
+    leaving.clear();
+    for (Id node : members)
+      builtInto[node] = number;
+    for (Id node : members) {
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Id value = draft.operandOf(node, i);
-        if (!isInside(draft.values[value].def) &&
+        if (groupOf(value) != number &&
             std::find(inputs.begin(), inputs.end(), value) == inputs.end())
           inputs.push_back(value);
       }
@@ -211,40 +247,46 @@ private:
         Id value = draft.resultOf(node, i);
         for (Id use = draft.values[value].first; use != kNone;
              use = draft.uses[use].next)
-          if (!isInside(draft.uses[use].node)) {
+          if (builtInto[draft.uses[use].node] != number) {
             leaving.push_back(value);
             break;
           }
       }
     }
-    Id fused = draft.add(NodeKind::Fused, draft.nodes[group.members.front()].op,
-                         inputs);
-    draft.placeBefore(fused, group.anchor);
+    Id fused =
+        draft.add(NodeKind::Fused, draft.nodes[members.front()].op, inputs);
+    builtInto.push_back(kNone);
+    draft.placeBefore(fused, groups[number].anchor);
     draft.nodes[fused].results = {Id(draft.results.size()), Id(leaving.size())};
-    draft.nodes[fused].list = draft.lists.size();
-    draft.lists.push_back(group.members);
+    draft.nodes[fused].list = draft.addList(members);
     for (Id value : leaving) {
       draft.results.push_back(value);
       draft.values[value].def = fused;
     }
     // What members read of each other is no use any more; their operands stay
     // known for lowering.
-    for (Id node : group.members) {
+    for (Id node : members) {
       draft.unlist(node);
       draft.hideUses(node);
     }
   }
 
   Draft &draft;
-  std::deque<KernelGroup> groups; // addresses stay
-  std::vector<KernelGroup *> groupOfNode;
+  std::vector<KernelGroup> groups;
+  std::vector<GroupLists> lists; // `listCount` of them
+  Id listCount = 0;
+  std::vector<Id> groupOfValue;
+  std::vector<Id> builtInto; // of each node the group
   /// Element values that need a transcendental function wherever they are
   /// computed again.
-  std::vector<bool> isExpensive;
+  std::vector<uint8_t> isExpensive;
   std::vector<ReadOf> reads; // of the op that is visited
   unsigned epoch = 0;
+  std::vector<Id> inputs, leaving; // of the kernel that is built
 };
 
 } // namespace
 
-void fsdp::problem::fuse(Draft &draft) { Fuser(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeFuse(Draft &draft) {
+  return std::make_unique<Fuser>(draft);
+}

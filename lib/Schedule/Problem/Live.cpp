@@ -1,5 +1,5 @@
 //===- Live.cpp - Bytes that a sequence keeps alive -----------------------===//
-#include "fsdp/Schedule/ProblemLive.h"
+#include "Liveness.h"
 #include "fsdp/Target/Target.h"
 #include <algorithm>
 #include <numeric>
@@ -7,107 +7,99 @@
 using namespace fsdp;
 using namespace fsdp::problem;
 
-namespace {
-
-class Liveness {
-public:
-  explicit Liveness(const Sequence &sequence) : sequence(sequence) {
-    result.ranges.resize(sequence.buffers.size());
-    result.kinds.resize(sequence.buffers.size(), BufferKind::Activation);
+void Liveness::run(const Sequence &of, int64_t alignment, Live &into) {
+  sequence = &of;
+  live = &into;
+  live->ranges.assign(of.buffers.size(), LiveRange());
+  live->kinds.assign(of.buffers.size(), BufferKind::Activation);
+  live->bytes.clear();
+  live->peak = live->at = 0;
+  inFlight.clear();
+  for (Id number = 0; number < of.steps.size(); ++number) {
+    const Step &step = of.steps[number];
+    if (step.kind == StepKind::Await) {
+      finish(step.start, number);
+      continue;
+    }
+    use(step, number);
+    classify(step);
+    if (step.kind == StepKind::Start)
+      inFlight.push_back(number);
   }
+  // What nobody awaits is in flight until the end.
+  for (Id start : inFlight)
+    use(of.steps[start], of.steps.size() - 1);
+  measure(alignment);
+}
 
-  Live run(int64_t alignment) {
-    for (Id number = 0; number < sequence.steps.size(); ++number) {
-      const Step &step = sequence.steps[number];
-      if (step.kind == StepKind::Await) {
-        finish(step.start, number);
-        continue;
-      }
+/// Steps come in order.
+void Liveness::use(const Step &step, Id number) {
+  for (Id i = step.uses.begin; i < step.uses.end(); ++i) {
+    LiveRange &range = live->ranges[sequence->uses[i]];
+    if (range.end == 0)
+      range.begin = number;
+    range.end = number + 1;
+  }
+}
+
+/// `start` is over, and so is what its stream ran before that nobody awaits.
+void Liveness::finish(Id start, Id number) {
+  auto isOver = [&](Id other) {
+    const Step &step = sequence->steps[other];
+    bool over =
+        other == start || (other < start && !step.isAwaited &&
+                           step.stream == sequence->steps[start].stream);
+    if (over)
       use(step, number);
-      classify(step);
-      if (step.kind == StepKind::Start)
-        inFlight.push_back(number);
-    }
-    // What nobody awaits is in flight until the end.
-    for (Id start : inFlight)
-      use(sequence.steps[start], sequence.steps.size() - 1);
-    measure(alignment);
-    return std::move(result);
-  }
+    return over;
+  };
+  inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(), isOver),
+                 inFlight.end());
+}
 
-private:
-  void use(const Step &step, Id number) {
-    for (Id i = step.uses.begin; i < step.uses.end(); ++i) {
-      LiveRange &range = result.ranges[sequence.uses[i]];
-      if (range.end == 0)
-        range.begin = number;
-      range.end = std::max(range.end, number + 1);
-    }
+void Liveness::classify(const Step &step) {
+  Id end = step.uses.end(), outputs = end - step.workspaces - step.written;
+  auto mark = [&](Id from, Id to, BufferKind kind) {
+    for (Id i = from; i < to; ++i)
+      live->kinds[sequence->uses[i]] = kind;
+  };
+  if (step.collective != CollectiveRole::None) {
+    bool isGather = step.collective == CollectiveRole::Gather;
+    mark(outputs, end - step.workspaces,
+         isGather ? BufferKind::Gathered : BufferKind::Gradient);
+    if (!isGather)
+      mark(step.uses.begin, outputs, BufferKind::Gradient);
   }
+  mark(end - step.workspaces, end, BufferKind::Workspace);
+}
 
-  /// `start` is over, and so is what its stream ran before that nobody awaits.
-  void finish(Id start, Id number) {
-    auto isOver = [&](Id other) {
-      const Step &step = sequence.steps[other];
-      bool over =
-          other == start || (other < start && !step.isAwaited &&
-                             step.stream == sequence.steps[start].stream);
-      if (over)
-        use(step, number);
-      return over;
-    };
-    inFlight.erase(std::remove_if(inFlight.begin(), inFlight.end(), isOver),
-                   inFlight.end());
+/// `alignment` is a power of two.
+void Liveness::measure(int64_t alignment) {
+  change.assign(sequence->steps.size() + 1, 0);
+  for (size_t i = 0; i < sequence->buffers.size(); ++i) {
+    const LiveRange &range = live->ranges[i];
+    if (range.end == 0)
+      continue;
+    int64_t bytes = (sequence->buffers[i].bytes + alignment - 1) & -alignment;
+    change[range.begin] += bytes;
+    change[range.end] -= bytes;
   }
-
-  void classify(const Step &step) {
-    Id end = step.uses.end(), outputs = end - step.workspaces - step.written;
-    auto mark = [&](Id from, Id to, BufferKind kind) {
-      for (Id i = from; i < to; ++i)
-        result.kinds[sequence.uses[i]] = kind;
-    };
-    if (step.collective != CollectiveRole::None) {
-      bool isGather = step.collective == CollectiveRole::Gather;
-      mark(outputs, end - step.workspaces,
-           isGather ? BufferKind::Gathered : BufferKind::Gradient);
-      if (!isGather)
-        mark(step.uses.begin, outputs, BufferKind::Gradient);
-    }
-    mark(end - step.workspaces, end, BufferKind::Workspace);
-  }
-
-  void measure(int64_t alignment) {
-    std::vector<int64_t> change(sequence.steps.size() + 1, 0);
-    for (size_t i = 0; i < sequence.buffers.size(); ++i) {
-      const LiveRange &range = result.ranges[i];
-      if (range.end == 0)
-        continue;
-      int64_t bytes =
-          (sequence.buffers[i].bytes + alignment - 1) / alignment * alignment;
-      change[range.begin] += bytes;
-      change[range.end] -= bytes;
-    }
-    int64_t alive = 0;
-    result.bytes.reserve(sequence.steps.size());
-    for (Id number = 0; number < sequence.steps.size(); ++number) {
-      alive += change[number];
-      result.bytes.push_back(alive);
-      if (alive > result.peak) {
-        result.peak = alive;
-        result.at = number;
-      }
+  int64_t alive = 0;
+  live->bytes.reserve(sequence->steps.size());
+  for (Id number = 0; number < sequence->steps.size(); ++number) {
+    alive += change[number];
+    live->bytes.push_back(alive);
+    if (alive > live->peak) {
+      live->peak = alive;
+      live->at = number;
     }
   }
-
-  const Sequence &sequence;
-  Live result;
-  std::vector<Id> inFlight; // starts, in order
-};
-
-} // namespace
+}
 
 Live fsdp::problem::live(const Problem &problem, const Sequence &sequence) {
-  return Liveness(sequence).run(rt::findTarget(problem.target)->alignment);
+  Live live;
+  Liveness().run(sequence, rt::findTarget(problem.target)->alignment, live);
+  return live;
 }
 
 std::vector<Id> fsdp::problem::heldAtPeak(const Sequence &sequence,

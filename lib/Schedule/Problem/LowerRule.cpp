@@ -5,9 +5,11 @@
 // view of another, or a tensor of the model, an argument or a result, which
 // are ranges and no buffers; what ends in a range is produced there if it may.
 //
+// Casts that follow each other are one operation, as exec-batch-casts has them.
+//
 //===----------------------------------------------------------------------===//
-#include "Draft.h"
-#include "Place.h"
+#include "CollectiveWorkspaces.h"
+#include "StepWriter.h"
 #include "fsdp/Target/Target.h"
 #include <algorithm>
 
@@ -16,58 +18,79 @@ using namespace fsdp::problem;
 
 namespace {
 
-class Lowering {
+class Lowering final : public Rule, private StepWriter {
 public:
   explicit Lowering(Draft &draft)
-      : draft(draft), problem(draft.problem), program(draft.program),
-        target(rt::findTarget(draft.problem.target)), held(draft.values.size()),
-        destinations(draft.values.size()), startStep(draft.nodes.size(), kNone),
-        isRead(draft.problem.numNames(), false) {}
+      : StepWriter(draft), problem(draft.problem),
+        target(rt::findTarget(draft.problem.target)),
+        workspaces(draft.problem.target) {}
 
-  Sequence run() {
-    sequence.steps.reserve(draft.nodes.size());
-    sequence.uses.reserve(draft.uses.size() * 2);
+  void run() override {
     eraseSelfWrites(draft);
-    eraseUnusedOps(draft);
-    findUpdates();
+    eraseUnusedOps(draft, nodes);
+    program = draft.program;
+    beginSequence();
+    held.assign(draft.values.size(), Place());
+    destinationOf.assign(draft.values.size(), kNone);
+    destinations.clear();
+    startStep.assign(draft.nodes.size(), kNone);
+    findOps();
     bindArguments();
     chooseDestinations();
-    for (Id node = draft.first; node != kNone && draft.refusal.empty();
-         node = draft.nodes[node].next)
-      lower(node);
-    return std::move(sequence);
+    for (size_t i = 0; i < nodes.size() && !draft.isRefused(); ++i)
+      lower(nodes[i]);
   }
 
 private:
   void refuse(Id node) {
-    draft.refusal = "'" + addressOf(problem, draft.op(node)) +
-                    "' is awaited before it starts";
+    sequence->refusal = "'" + addressOf(problem, draft.op(node)) +
+                        "' is awaited before it starts";
   }
 
   //===--- Where values are -----------------------------------------------===//
 
-  void findUpdates() {
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      if (draft.nodes[node].kind != NodeKind::Op)
-        continue;
-      const Op &op = draft.op(node);
-      if (op.kind == OpKind::Read)
-        isRead[draft.stateOf(node)] = true;
-      if (op.kind > OpKind::Gradient && op.kind <= OpKind::Update)
-        for (Id i = op.states.begin; i < op.states.end(); ++i)
-          updates.push_back({program.states[i], node});
-    }
-    // In order of issue for each.
-    std::stable_sort(
-        updates.begin(), updates.end(),
-        [](const auto &a, const auto &b) { return a.first < b.first; });
+  void findOps() {
+    for (std::vector<Id> *found : {&returns, &gradients, &stores, &joins})
+      found->clear();
+    updates.clear();
+    updatesOf.assign(problem.numNames(), Updates());
+    for (Id node : nodes)
+      switch (draft.nodes[node].opKind) {
+      case OpKind::Read:
+        updatesOf[draft.stateOf(node)].isRead = true;
+        break;
+      case OpKind::Join:
+        joins.push_back(node);
+        break;
+      case OpKind::Return:
+        returns.push_back(node);
+        break;
+      case OpKind::Gradient:
+        gradients.push_back(node);
+        break;
+      case OpKind::Write:
+        stores.push_back(node);
+        addUpdates(node);
+        break;
+      case OpKind::Accumulate:
+      case OpKind::Clear:
+      case OpKind::Update:
+        addUpdates(node);
+        break;
+      default:
+        break;
+      }
   }
 
-  /// The changes of a tensor of the model, in order.
-  auto updatesOf(Id state) const {
-    return std::equal_range(
-        updates.begin(), updates.end(), std::pair(state, Id(0)),
-        [](const auto &a, const auto &b) { return a.first < b.first; });
+  void addUpdates(Id node) {
+    const Span states = draft.op(node).states;
+    for (Id i = states.begin; i < states.end(); ++i) {
+      Updates &of = updatesOf[program->states[i]];
+      Id number = updates.size();
+      updates.push_back({node, kNone});
+      (of.last == kNone ? of.first : updates[of.last].next) = number;
+      of.last = number;
+    }
   }
 
   bool ownsBuffer(Id value) const {
@@ -77,15 +100,15 @@ private:
   }
 
   void bindArguments() {
-    for (Id i = 0; i < program.arguments.size(); ++i)
-      held[i] = {kRange | program.arguments[i], 0};
+    for (Id i = 0; i < program->arguments.size(); ++i)
+      held[i] = {kRange | program->arguments[i], 0};
   }
 
   /// The sum whose buffer `value` will have; kNone if there is none.
   Id sumUpdatedInPlace(Id value) const {
     Id def = draft.values[value].def;
     if (def == kNone || !draft.isOp(def, OpKind::AddProduct) ||
-        draft.op(def).detail == 0)
+        draft.nodes[def].detail == 0)
       return kNone;
     Id sum = draft.operandOf(def, draft.nodes[def].uses.count - 1);
     Id producer = draft.values[sum].def, use = draft.values[sum].first;
@@ -95,41 +118,39 @@ private:
     return hasOneUse && isProduct ? sum : kNone;
   }
 
+  void setDestination(Id value, Place place) {
+    destinationOf[value] = destinations.size();
+    destinations.push_back(place);
+  }
+
   void chooseDestination(Id value, Id range) {
     while (draft.values[value].def != kNone &&
            draft.isOp(draft.values[value].def, OpKind::View))
       value = draft.operandOf(draft.values[value].def, 0);
     for (Id sum; (sum = sumUpdatedInPlace(value)) != kNone;)
       value = sum;
-    if (ownsBuffer(value) && !destinations[value].isSet())
-      destinations[value] = {range, 0};
-  }
-
-  template <typename Visit> void forEachOf(OpKind kind, Visit visit) {
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next)
-      if (draft.isOp(node, kind))
-        visit(node);
+    if (ownsBuffer(value) && destinationOf[value] == kNone)
+      setDestination(value, {range, 0});
   }
 
   void chooseDestinations() {
-    forEachOf(OpKind::Return, [&](Id node) {
+    for (Id node : returns)
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i)
         chooseDestination(draft.operandOf(node, i),
-                          kRange | program.results[i]);
-    });
-    forEachOf(OpKind::Gradient, [&](Id node) {
+                          kRange | program->results[i]);
+    for (Id node : gradients)
       chooseDestination(draft.operandOf(node, 0),
                         kGradientRange | draft.stateOf(node));
-    });
     // A value may be produced where it goes if nothing else of the program is
     // there.
-    forEachOf(OpKind::Write, [&](Id node) {
-      auto [begin, end] = updatesOf(draft.stateOf(node));
-      if (end - begin == 1 && !isRead[draft.stateOf(node)])
+    for (Id node : stores) {
+      const Updates &of = updatesOf[draft.stateOf(node)];
+      if (of.first == of.last && !of.isRead)
         chooseDestination(draft.operandOf(node, 0),
                           kRange | draft.stateOf(node));
-    });
-    forEachOf(OpKind::Join, [&](Id node) { chooseParts(node); });
+    }
+    for (Id node : joins)
+      chooseParts(node);
   }
 
   /// Parts are produced where they end if they are aligned there.
@@ -140,111 +161,51 @@ private:
     for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
       Id part = draft.operandOf(node, i);
       if (offset % target->alignment == 0 && ownsBuffer(part) &&
-          !destinations[part].isSet()) {
+          destinationOf[part] == kNone) {
         Place whole = placeOnce(draft.resultOf(node, 0), node);
-        destinations[part] = {whole.root, whole.begin + offset};
+        setDestination(part, {whole.root, whole.begin + offset});
       }
       offset += draft.bytesOf(part);
     }
   }
 
-  Id newBuffer(int64_t bytes, Id node) {
-    const Node &of = draft.nodes[node];
-    sequence.buffers.push_back({bytes, of.op, of.isAgain});
-    return sequence.buffers.size() - 1;
-  }
-
   /// Where `value` is written: its destination, or a new buffer.
   Place output(Id value, Id node) {
-    Place place = destinations[value];
-    if (!place.isSet())
-      place = {newBuffer(draft.bytesOf(value), node), 0};
-    return held[value] = place;
+    Id number = destinationOf[value];
+    return held[value] = number != kNone
+                             ? destinations[number]
+                             : Place(newBuffer(draft.bytesOf(value), node), 0);
   }
 
   Place placeOnce(Id value, Id node) {
     return held[value].isSet() ? held[value] : output(value, node);
   }
 
-  bool isSplat(Id value) const {
-    Id def = draft.values[value].def;
-    return def != kNone &&
-           (draft.isOp(def, OpKind::Constant) || draft.isOp(def, OpKind::Seed));
-  }
-
   /// Where `value` is. Constants have a buffer only where an op outside of
   /// kernels needs one.
   Place placeOf(Id value) {
-    if (!held[value].isSet()) {
-      Id def = draft.values[value].def;
-      fill(output(value, def), draft.bytesOf(value));
-    }
-    return held[value];
+    return held[value].isSet() ? held[value] : produce(value);
   }
 
-  //===--- Steps ----------------------------------------------------------===//
-
-  void beginStep(StepKind kind, Id node,
-                 rt::Stream stream = rt::Stream::Compute) {
-    step = Step();
-    step.kind = kind;
-    counted.clear();
-    step.stream = stream;
-    step.uses = {Id(sequence.uses.size()), 0};
-    step.members = {Id(sequence.members.size()), 0};
-    if (node == kNone)
-      return;
-    const Node &of = draft.nodes[node];
-    if (of.kind == NodeKind::Fused) {
-      for (Id member : draft.lists[of.list])
-        sequence.members.push_back(
-            {draft.nodes[member].op, draft.nodes[member].isAgain});
-    } else if (of.list != kNone) {
-      for (Id op : draft.lists[of.list])
-        sequence.members.push_back({op, of.isAgain});
-    } else if (of.op != kNone) {
-      sequence.members.push_back({of.op, of.isAgain});
-    }
-    step.members.count = sequence.members.size() - step.members.begin;
+  Place produce(Id value) {
+    bool isSplat = held[value].isSplat;
+    Place place = output(value, draft.values[value].def);
+    held[value].isSplat = isSplat;
+    fill(place, draft.bytesOf(value));
+    return place;
   }
 
-  void touches(Place place) {
-    if (isBuffer(place.root))
-      sequence.uses.push_back(place.root);
-  }
-  void writes(Place place) {
-    size_t before = sequence.uses.size();
-    touches(place);
-    step.written += sequence.uses.size() - before;
-  }
-  void workspace(int64_t bytes, Id node) {
-    touches({newBuffer(bytes, node), 0});
-    ++step.workspaces;
+  /// Their places may take steps of their own, before that of the op.
+  void placeOperands(Id node) {
+    const Span span = draft.nodes[node].uses;
+    for (Id use = span.begin; use < span.end(); ++use)
+      placeOf(draft.uses[use].value);
   }
 
-  Id endStep() {
-    step.uses.count = sequence.uses.size() - step.uses.begin;
-    sequence.steps.push_back(step);
-    return sequence.steps.size() - 1;
-  }
-
-  /// `bytes` of `from`; nothing is read where that is no place.
-  void copy(Place from, Place to, int64_t bytes) {
-    beginStep(StepKind::Copy, kNone);
-    if (from.isSet())
-      touches(from);
-    writes(to);
-    step.bytes = from.isSet() ? 2 * bytes : bytes;
-    endStep();
-  }
-  void fill(Place to, int64_t bytes) { copy(Place(), to, bytes); }
-
-  /// The places of operands, which may take steps of their own.
-  std::vector<Place> &placesOf(Id node, Id count) {
-    operands.clear();
-    for (Id i = 0; i < count; ++i)
-      operands.push_back(placeOf(draft.operandOf(node, i)));
-    return operands;
+  void touchesOperands(Id node, Id count) {
+    const Span span = draft.nodes[node].uses;
+    for (Id use = span.begin; use < span.begin + count; ++use)
+      touches(held[draft.uses[use].value]);
   }
 
   //===--- Ops ------------------------------------------------------------===//
@@ -263,7 +224,7 @@ private:
         return refuse(draft.nodes[node].other);
       beginStep(StepKind::Await, draft.nodes[node].other);
       step.start = startStep[draft.nodes[node].other];
-      sequence.steps[step.start].isAwaited = true;
+      sequence->steps[step.start].isAwaited = true;
       endStep();
       return;
     case NodeKind::Op:
@@ -272,9 +233,11 @@ private:
   }
 
   void lowerOp(Id node) {
-    switch (draft.op(node).kind) {
+    switch (draft.nodes[node].opKind) {
     case OpKind::Constant:
     case OpKind::Seed:
+      for (Id i = 0; i < draft.nodes[node].results.count; ++i)
+        held[draft.resultOf(node, i)].isSplat = true;
       return;
     case OpKind::Read:
       return lowerRead(node);
@@ -308,17 +271,16 @@ private:
       }
       return;
     case OpKind::Update:
-      placesOf(node, draft.nodes[node].uses.count);
+      placeOperands(node);
       beginStep(StepKind::Work, node);
-      for (Place place : operands)
-        touches(place);
+      touchesOperands(node, draft.nodes[node].uses.count);
       endStep();
       return;
     case OpKind::Return:
       for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
         Place from = placeOf(draft.operandOf(node, i));
-        if (from.root != (kRange | program.results[i]))
-          copy(from, {kRange | program.results[i], 0},
+        if (from.root != (kRange | program->results[i]))
+          copy(from, {kRange | program->results[i], 0},
                draft.bytesOf(draft.operandOf(node, i)));
       }
       return;
@@ -335,14 +297,13 @@ private:
   }
 
   bool isUsedAfterUpdate(Id read) {
-    Id update = kNone;
-    auto [begin, end] = updatesOf(draft.stateOf(read));
-    for (auto at = begin; at != end && update == kNone; ++at)
-      if (draft.isBefore(read, at->second))
-        update = at->second;
-    if (update == kNone)
+    Id number = updatesOf[draft.stateOf(read)].first;
+    while (number != kNone && !draft.isBefore(read, updates[number].node))
+      number = updates[number].next;
+    if (number == kNone)
       return false;
-    std::vector<Id> aliases = {draft.resultOf(read, 0)};
+    Id update = updates[number].node;
+    aliases.assign(1, draft.resultOf(read, 0));
     while (!aliases.empty()) {
       Id value = aliases.back();
       aliases.pop_back();
@@ -405,24 +366,23 @@ private:
   }
 
   void lowerWork(Id node) {
-    placesOf(node, draft.nodes[node].uses.count);
+    placeOperands(node);
     beginStep(StepKind::Work, node);
-    for (Place place : operands)
-      touches(place);
+    touchesOperands(node, draft.nodes[node].uses.count);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(output(draft.resultOf(node, i), node));
-    if (int64_t bytes = draft.op(node).workspace; bytes > 0)
+    if (int64_t bytes = draft.workspaceOf(node); bytes > 0)
       workspace(bytes, node);
     endStep();
   }
 
   void lowerAddProduct(Id node) {
-    if (draft.op(node).detail == 0)
+    if (draft.nodes[node].detail == 0)
       return lowerWork(node);
-    Id count = draft.nodes[node].uses.count;
+    Id last = draft.nodes[node].uses.count - 1;
     Id value = draft.resultOf(node, 0);
-    std::vector<Place> inputs = placesOf(node, count);
-    Place sum = inputs.back();
+    placeOperands(node);
+    Place sum = held[draft.operandOf(node, last)];
     if (sumUpdatedInPlace(value) != kNone) {
       held[value] = sum;
     } else {
@@ -430,12 +390,11 @@ private:
       sum = output(value, node);
       copy(kept, sum, draft.bytesOf(value));
     }
-    inputs.back() = sum;
     beginStep(StepKind::Work, node);
-    for (Place place : inputs)
-      touches(place);
+    touchesOperands(node, last);
+    touches(sum);
     writes(sum);
-    if (int64_t bytes = draft.op(node).workspace; bytes > 0)
+    if (int64_t bytes = draft.workspaceOf(node); bytes > 0)
       workspace(bytes, node);
     endStep();
   }
@@ -474,14 +433,11 @@ private:
   }
 
   void readOnce(Id value) {
-    if (isSplat(value))
+    if (held[value].isSplat)
       return;
     Place place = placeOf(value);
     touches(place);
-    if (std::find(counted.begin(), counted.end(), place) != counted.end())
-      return;
-    counted.push_back(place);
-    step.bytes += draft.bytesOf(value);
+    countRead(place, draft.bytesOf(value));
   }
   void store(Id value, Id node) {
     if (draft.values[value].first == kNone)
@@ -491,7 +447,7 @@ private:
   }
 
   void lowerKernel(Id node) {
-    const Kernel &kernel = problem.kernels[draft.op(node).detail];
+    const Kernel &kernel = problem.kernels[draft.nodes[node].detail];
     beginStep(StepKind::Work, node);
     for (const KernelRead &read : kernel.reads)
       if (isNeeded(node, read))
@@ -503,17 +459,18 @@ private:
 
   /// What the members give each other is computed where it is read.
   void lowerFused(Id node) {
-    const std::vector<Id> &members = draft.lists[draft.nodes[node].list];
-    neededResults.assign(members.size(), 0);
-    for (size_t m = members.size(); m-- > 0;)
+    const Span list = draft.nodes[node].list;
+    const Id *members = &draft.lists[list.begin];
+    neededResults.assign(list.count, 0);
+    for (size_t m = list.count; m-- > 0;)
       for (Id i = 0; i < draft.nodes[members[m]].results.count; ++i)
         if (Id value = draft.resultOf(members[m], i);
             draft.values[value].def == node &&
             draft.values[value].first != kNone)
           neededResults[m] |= uint32_t(1) << i;
     beginStep(StepKind::Work, node);
-    for (size_t m = members.size(); m-- > 0;) {
-      const Kernel &kernel = problem.kernels[draft.op(members[m]).detail];
+    for (size_t m = list.count; m-- > 0;) {
+      const Kernel &kernel = problem.kernels[draft.nodes[members[m]].detail];
       for (const KernelRead &read : kernel.reads) {
         if (read.forResults != 0 && (read.forResults & neededResults[m]) == 0)
           continue;
@@ -523,13 +480,13 @@ private:
       }
     }
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
-      store(draft.resultOf(node, i), members.front());
+      store(draft.resultOf(node, i), members[0]);
     endStep();
   }
 
   /// Notes that member `value` of an earlier member is read; false if none
   /// produces it.
-  bool needMember(const std::vector<Id> &members, size_t before, Id value) {
+  bool needMember(const Id *members, size_t before, Id value) {
     for (size_t m = 0; m < before; ++m) {
       const Span results = draft.nodes[members[m]].results;
       for (Id i = 0; i < results.count; ++i)
@@ -544,29 +501,30 @@ private:
   //===--- Collectives ----------------------------------------------------===//
 
   void lowerCollective(Id node) {
-    const Collective &of = draft.collective(node);
+    const Collective &of = program->collectives[draft.nodes[node].detail];
     bool isStart = draft.nodes[node].kind == NodeKind::Start;
     rt::Stream stream = !isStart        ? rt::Stream::Compute
                         : of.isGather() ? rt::Stream::Gather
                                         : rt::Stream::Reduce;
     items.clear();
-    for (Id member : draft.membersOf(node)) {
-      const Collective &one = program.collective(program.ops[member]);
+    Id count = 0;
+    const Id *members = draft.membersOf(node, count);
+    for (Id m = 0; m < count; ++m) {
+      const Collective &one = program->collective(program->ops[members[m]]);
       for (Id i = one.items.begin; i < one.items.end(); ++i)
-        items.push_back(program.items[i]);
+        items.push_back(program->items[i]);
     }
-    placesOf(node, draft.nodes[node].uses.count);
+    placeOperands(node);
     beginStep(isStart ? StepKind::Start : StepKind::Work, node, stream);
     step.collective =
         of.isGather() ? CollectiveRole::Gather : CollectiveRole::Reduce;
-    for (Place place : operands)
-      touches(place);
+    touchesOperands(node, draft.nodes[node].uses.count);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i)
       writes(of.isGather() ? joined(draft.resultOf(node, i), node, of, items[i])
                            : output(draft.resultOf(node, i), node));
     if (!of.isGather())
-      for (size_t i = 0; i < items.size(); ++i)
-        workspace(workspaceOf(problem.target, of, items, i), node);
+      for (int64_t bytes : workspaces.of(of, items))
+        workspace(bytes, node);
     startStep[node] = endStep();
   }
 
@@ -579,22 +537,36 @@ private:
     return held[value] = {newBuffer(bytes, node), 0};
   }
 
-  Draft &draft;
+  /// The ops that change a tensor of the model, in order: numbers in
+  /// `updates`.
+  struct Updates {
+    Id first = kNone, last = kNone;
+    bool isRead = false;
+  };
+  struct UpdateBy {
+    Id node, next;
+  };
+
   const Problem &problem;
-  const Program &program;
+  const Program *program = nullptr;
   const rt::Target *target;
-  Sequence sequence;
-  std::vector<Place> held, destinations; // of each value
-  std::vector<Id> startStep;             // of each node
-  /// Names of tensors of the model with the nodes that change them.
-  std::vector<std::pair<Id, Id>> updates;
-  std::vector<bool> isRead; // of each name
-  Step step;
-  std::vector<Place> operands, counted; // of the step
+  CollectiveWorkspaces workspaces;
+  // Of each value.
+  std::vector<Place> held;
+  std::vector<Id> destinationOf; // in `destinations`
+  std::vector<Place> destinations;
+  std::vector<Id> startStep; // of each node
+  std::vector<Id> nodes;     // that are left, in order
+  std::vector<Id> returns, gradients, stores, joins;
+  std::vector<Updates> updatesOf; // of each name
+  std::vector<UpdateBy> updates;
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
+  std::vector<Id> aliases; // of a read
 };
 
 } // namespace
 
-Sequence fsdp::problem::lower(Draft &draft) { return Lowering(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeLower(Draft &draft) {
+  return std::make_unique<Lowering>(draft);
+}

@@ -17,57 +17,61 @@ static void forEachProducerFrom(const Draft &draft, Id node, Id target,
   }
 }
 
+/// Whether it may move where what reads it moves.
+bool Draft::comesAlong(Id node) const {
+  return nodes[node].kind == NodeKind::Keep || is(node, kMovable) ||
+         isOp(node, OpKind::Read) || isOp(node, OpKind::Constant);
+}
+
 /// The first op in the way of moving `node`, with what it needs, before
 /// `target`: what computes, or changes what is read. kNone if nothing is.
 Id Draft::obstacle(Id node, Id target) const {
   if (isOp(node, OpKind::Read)) {
-    Id name = program.states[op(node).states.begin], found = kNone;
-    for (auto at = std::lower_bound(writers.begin(), writers.end(),
-                                    std::pair(name, Id(0)));
-         at != writers.end() && at->first == name; ++at)
-      if (isFrom(at->second, target) && isBefore(at->second, node) &&
-          (found == kNone || isBefore(found, at->second)))
-        found = at->second;
+    const Span span = start->writersOf[nodes[node].op];
+    Id found = kNone;
+    for (Id i = span.begin; i < span.end(); ++i)
+      if (Id writer = start->writers[i];
+          isFrom(writer, target) && isBefore(writer, node) &&
+          (found == kNone || isBefore(found, writer)))
+        found = writer;
     return found;
   }
   Id found = kNone;
   forEachProducerFrom(*this, node, target, [&](Id producer) {
     if (found != kNone)
       return;
-    bool comesAlong = nodes[producer].kind == NodeKind::Keep ||
-                      is(producer, kMovable) || isOp(producer, OpKind::Read) ||
-                      isOp(producer, OpKind::Constant);
-    found = comesAlong ? obstacle(producer, target) : producer;
+    found = comesAlong(producer) ? obstacle(producer, target) : producer;
   });
   return found;
 }
 
-static void collectNeeds(const Draft &draft, Id node, Id target,
-                         std::vector<Id> &needs) {
+void Draft::collectNeeds(Id node, Id target) {
   if (std::find(needs.begin(), needs.end(), node) != needs.end())
     return;
   needs.push_back(node);
-  forEachProducerFrom(draft, node, target, [&](Id producer) {
-    collectNeeds(draft, producer, target, needs);
-  });
+  forEachProducerFrom(*this, node, target,
+                      [&](Id producer) { collectNeeds(producer, target); });
 }
 
 void Draft::moveWithProducers(Id node, Id target) {
-  std::vector<Id> producers;
+  // Those of the nodes that move with it come after, and go before it is done.
+  size_t begin = producers.size();
   forEachProducerFrom(*this, node, target,
                       [&](Id producer) { producers.push_back(producer); });
-  for (Id producer : producers)
-    moveWithProducers(producer, target);
+  for (size_t i = begin, end = producers.size(); i < end; ++i)
+    moveWithProducers(producers[i], target);
+  producers.resize(begin);
   placeBefore(node, target);
 }
 
 /// Nothing is in the way. What stands there already and is needed stays.
 void Draft::hoistBefore(Id node, Id target) {
-  std::vector<Id> needs;
-  collectNeeds(*this, node, target, needs);
+  needs.clear();
+  if (comesAlong(target))
+    collectNeeds(node, target);
   while (target != node &&
          std::find(needs.begin(), needs.end(), target) != needs.end())
-    target = nodes[target].next;
+    target = nextOf(target);
   if (target != node)
     moveWithProducers(node, target);
 }
@@ -75,9 +79,8 @@ void Draft::hoistBefore(Id node, Id target) {
 /// Whether an op changes a tensor of the model for those that come after it. A
 /// gradient is in no other op's way.
 bool Draft::changesState(Id node) const {
-  const Node &of = nodes[node];
-  return of.kind == NodeKind::Op && op(node).kind > OpKind::Gradient &&
-         op(node).kind <= OpKind::Update;
+  OpKind kind = nodes[node].opKind;
+  return kind > OpKind::Gradient && kind <= OpKind::Update;
 }
 
 /// The first node after `node` and up to `place` that names a tensor of the
@@ -87,12 +90,12 @@ Id Draft::stateBetween(Id node, Id place) const {
     return kNone;
   auto namesOf = [&](Id of) {
     const Span &span = op(of).states;
-    auto begin = program.states.begin() + span.begin;
+    auto begin = program->states.begin() + span.begin;
     return std::pair(begin, begin + span.count);
   };
   auto [begin, end] = namesOf(node);
   for (Id next = node; next != place;) {
-    next = nodes[next].next;
+    next = nextOf(next);
     if (next == kNone)
       break;
     if (nodes[next].kind != NodeKind::Op)
@@ -116,7 +119,7 @@ Id Draft::sinkUsers(Id node, Id place) {
         continue;
       bool comesAlong = is(user, kMovable) || isOp(user, OpKind::Gradient) ||
                         isOp(user, OpKind::Accumulate) ||
-                        (isCollective(user) && !collective(user).isGather());
+                        (isCollective(user) && !collective(user).isGather);
       if (!comesAlong || nodes[user].kind != NodeKind::Op)
         return user;
       if (Id found = stateBetween(user, place); found != kNone)

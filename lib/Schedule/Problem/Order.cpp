@@ -1,7 +1,5 @@
 //===- Order.cpp - The order that decisions give --------------------------===//
-#include "Draft.h"
-#include "fsdp/Support/Error.h"
-#include "fsdp/Target/Target.h"
+#include "fsdp/Schedule/ProblemEvaluator.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -30,22 +28,7 @@ Id Candidate::add(const Decision &decision) {
 
 Sequence fsdp::problem::order(const Problem &problem,
                               const Candidate &candidate, size_t program) {
-  if (!rt::findTarget(problem.target))
-    throw Error("the problem has workspaces of '" + problem.target +
-                "', which is no target; there are " + rt::targetNames());
-  Draft draft(problem, problem.programs[program], candidate,
-              candidate.programs[program]);
-  recompute(draft);
-  for (auto *rule : {mergeBuckets, overlap, fuse})
-    if (draft.refusal.empty())
-      rule(draft);
-  Sequence sequence;
-  if (draft.refusal.empty())
-    sequence = lower(draft);
-  sequence.refusal = draft.refusal;
-  sequence.unknown = draft.unknown;
-  batchCasts(problem.programs[program], sequence);
-  return sequence;
+  return std::move(Evaluator(problem).order(candidate, program));
 }
 
 std::string fsdp::problem::refusalOf(const std::vector<Sequence> &sequences) {

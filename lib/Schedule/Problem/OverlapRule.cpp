@@ -7,10 +7,9 @@
 // only reduced once more is awaited by that second one.
 //
 //===----------------------------------------------------------------------===//
-#include "Draft.h"
+#include "KeyTable.h"
+#include "PlaceNames.h"
 #include <algorithm>
-#include <map>
-#include <optional>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -23,121 +22,73 @@ struct Group {
   bool afterSeed = false;
 };
 
-class Overlapper {
+/// As many groups as there are now; those behind keep their memory.
+class Groups {
 public:
-  explicit Overlapper(Draft &draft) : draft(draft) {}
+  void clear() { count = 0; }
+  size_t size() const { return count; }
+  Group &add(bool afterSeed) {
+    if (++count > groups.size())
+      groups.emplace_back();
+    Group &group = groups[count - 1];
+    group.members.clear();
+    group.afterSeed = afterSeed;
+    return group;
+  }
+  Group &operator[](size_t i) { return groups[i]; }
 
-  void run() {
-    std::vector<Group> gathers, others;
-    findGroups(gathers, others);
-    startGathersEarly(gathers);
-    awaitReductionsLate(others);
+private:
+  std::vector<Group> groups;
+  size_t count = 0;
+};
+
+class Overlapper final : public Rule {
+public:
+  explicit Overlapper(Draft &draft) : draft(draft), places(draft) {}
+
+  void run() override {
+    places.find();
+    lastStartedAfter.clear();
+    findGroups();
+    startGathersEarly();
+    awaitReductionsLate();
   }
 
 private:
-  bool refused() const { return !draft.refusal.empty(); }
+  bool refused() const { return draft.isRefused(); }
   Id refuse(Id node, const char *why) {
     if (!refused())
-      draft.refusal =
+      draft.sequence->refusal =
           "'" + addressOf(draft.problem, draft.op(node)) + "' " + why;
     return kNone;
   }
 
-  void findGroups(std::vector<Group> &gathers, std::vector<Group> &others) {
-    std::map<std::pair<Id, bool>, size_t> numbers[2];
-    bool afterSeed = false;
-    for (Id node = draft.first; node != kNone; node = draft.nodes[node].next) {
-      afterSeed |= node == draft.seed;
-      if (namesPlaces())
-        nameAddresses(node);
-      if (!draft.isCollective(node) || !draft.decision(node).overlap)
+  void findGroups() {
+    gathers.clear();
+    reductions.clear();
+    numbers.clear(); // by bucket, side of the seed, gathers or not
+    for (Id node : draft.collectives) {
+      const DecisionNumber &decision = draft.decision(node);
+      if (!decision.overlap)
         continue;
-      bool isGather = draft.collective(node).isGather();
-      std::vector<Group> &groups = isGather ? gathers : others;
-      size_t number = groups.size();
-      if (Id bucket = draft.bucket(node); bucket != kNone)
-        number = numbers[isGather]
-                     .try_emplace({bucket, afterSeed}, groups.size())
-                     .first->second;
+      bool isGather = draft.collective(node).isGather;
+      bool afterSeed = draft.isAfterSeed(node);
+      Groups &groups = isGather ? gathers : reductions;
+      Id number = groups.size();
+      if (decision.bucket != kNone) {
+        Id &known = numbers(decision.bucket, afterSeed, isGather);
+        number = known == kNone ? known = number : known;
+      }
       if (number == groups.size())
-        groups.push_back({{}, afterSeed});
+        groups.add(afterSeed);
       groups[number].members.push_back(node);
     }
-    nameMerged();
-    if (namesPlaces())
-      for (const Decision &decision : draft.candidate.decisions)
-        for (const std::string *place :
-             {&decision.startAfter, &decision.awaitBefore})
-          if (!place->empty() && find(*place) == kNone)
-            draft.unknown.push_back(*place);
-  }
-
-  //===--- Addresses ------------------------------------------------------===//
-
-  bool namesPlaces() {
-    if (!anyAddress)
-      anyAddress = std::any_of(draft.candidate.decisions.begin(),
-                               draft.candidate.decisions.end(),
-                               [](const Decision &decision) {
-                                 return !decision.startAfter.empty() ||
-                                        !decision.awaitBefore.empty();
-                               });
-    return *anyAddress;
-  }
-
-  /// Beside ops, buckets and their members can be named.
-  void nameAddresses(Id node) {
-    const Node &of = draft.nodes[node];
-    auto nameOf = [&](Id op) {
-      return addressOf(draft.problem, draft.program.ops[op], of.isAgain);
-    };
-    if (draft.is(node, kAddressed) && of.list == kNone)
-      addressed.try_emplace(nameOf(of.op), node);
-    if (!draft.isCollective(node))
-      return;
-    std::vector<Id> members = draft.membersOf(node);
-    const std::string &bucket = draft.decision(node).bucket;
-    named[bucket.empty() ? nameOf(members.front())
-                         : bucketAddressOf(draft.problem,
-                                           draft.program.ops[members.front()],
-                                           of.isAgain, bucket)] = node;
-    if (of.list == kNone)
-      return;
-    merged.push_back(node);
-    for (Id member : members)
-      named[nameOf(member)] = node;
-  }
-
-  /// Collectives of one bucket that could not merge have numbers, in the order
-  /// in which they were merged.
-  void nameMerged() {
-    std::sort(merged.begin(), merged.end(), [&](Id a, Id b) {
-      return draft.nodes[a].list < draft.nodes[b].list;
-    });
-    for (Id node : merged) {
-      const Node &of = draft.nodes[node];
-      std::string bucket = bucketAddressOf(
-          draft.problem, draft.program.ops[draft.lists[of.list].front()],
-          of.isAgain, draft.decision(node).bucket);
-      int number = ++mergedOf[bucket];
-      if (number > 1)
-        bucket += "#" + std::to_string(number);
-      addressed.try_emplace(bucket, node);
-    }
-  }
-
-  /// The node that has an address or stands for the op that has it.
-  Id find(const std::string &address) const {
-    for (const auto *known : {&addressed, &named})
-      if (auto at = known->find(address); at != known->end())
-        return at->second;
-    return kNone;
   }
 
   /// Brings a collective to where it starts right after `anchor`, and after
   /// what was started there before.
   void startAfter(Id node, Id anchor) {
-    Id &last = lastStartedAfter.try_emplace(anchor, kNone).first->second;
+    Id &last = lastStartedAfter(anchor, 0, 0);
     Id place = last != kNone ? last : anchor;
     if (place == node)
       return void(refuse(node, "cannot start after itself"));
@@ -146,21 +97,15 @@ private:
         return void(refuse(node, "has its result used before it starts"));
       draft.placeAfter(node, place);
     } else {
-      if (draft.obstacle(node, draft.nodes[place].next) != kNone)
+      if (draft.obstacle(node, draft.nextOf(place)) != kNone)
         return void(refuse(node, "has an operand that is computed later"));
-      draft.hoistBefore(node, draft.nodes[place].next);
+      draft.hoistBefore(node, draft.nextOf(place));
     }
     last = node;
   }
 
-  void startAfterAddress(Id node, const std::string &address) {
-    if (Id anchor = address.empty() ? kNone : find(address); anchor != kNone)
-      startAfter(node, anchor);
-  }
-
   /// Before which op `node` is awaited by an address; kNone without one here.
-  Id awaitedBefore(Id node, Id user, const std::string &address) {
-    Id anchor = address.empty() ? kNone : find(address);
+  Id awaitedBefore(Id node, Id user, Id anchor) {
     if (anchor == kNone)
       return kNone;
     if (draft.isFrom(node, anchor))
@@ -173,9 +118,10 @@ private:
   /// Starts `node` where it stands; its values come from a wait before
   /// `awaitAt`, or right after it if that is kNone.
   Id wrap(Id node, Id awaitAt) {
-    Id await = draft.add(NodeKind::Await, kNone, {});
+    Id await = draft.add(NodeKind::Await, kNone, nothing);
     Node &start = draft.nodes[node];
     start.kind = NodeKind::Start;
+    start.flags = 0;
     start.other = await;
     draft.nodes[await].other = node;
     draft.nodes[await].results = start.results;
@@ -192,15 +138,16 @@ private:
 
   //===--- Gathers --------------------------------------------------------===//
 
-  void startGathersEarly(const std::vector<Group> &groups) {
+  void startGathersEarly() {
     for (bool backward : {false, true}) {
-      std::vector<Id> waits;
+      waits.clear();
       if (backward && draft.seed != kNone)
-        waits.push_back(draft.nodes[draft.seed].next);
-      for (const Group &group : groups) {
+        waits.push_back(draft.nextOf(draft.seed));
+      for (size_t i = 0; i < gathers.size(); ++i) {
+        const Group &group = gathers[i];
         if (group.afterSeed != backward)
           continue;
-        const Decision &decision = draft.decision(group.members.front());
+        const DecisionNumber &decision = draft.decision(group.members.front());
         auto distance = static_cast<size_t>(decision.prefetch);
         Id start = kNone;
         if (!waits.empty() && distance > 0)
@@ -208,16 +155,16 @@ private:
         Id wait = startGroup(group, decision, start);
         if (refused())
           return;
-        if (wait != kNone && !decision.bucket.empty())
+        if (wait != kNone && decision.bucket != kNone)
           waits.push_back(wait);
       }
     }
   }
 
   /// Gives the first wait.
-  Id startGroup(const Group &group, const Decision &decision, Id start) {
+  Id startGroup(const Group &group, const DecisionNumber &decision, Id start) {
     Id firstWait = kNone;
-    Id anchor = decision.startAfter.empty() ? kNone : find(decision.startAfter);
+    Id anchor = places[decision.startAfter];
     for (Id node : group.members) {
       if (!draft.hasUses(node))
         continue;
@@ -229,7 +176,7 @@ private:
       if (refused())
         return kNone;
       Id user = draft.firstUser(node);
-      Id awaitAt = awaitedBefore(node, user, decision.awaitBefore);
+      Id awaitAt = awaitedBefore(node, user, places[decision.awaitBefore]);
       if (refused())
         return kNone;
       Id wait = wrap(node, awaitAt != kNone ? awaitAt : user);
@@ -241,43 +188,47 @@ private:
 
   //===--- Reductions -----------------------------------------------------===//
 
-  void awaitReductionsLate(const std::vector<Group> &groups) {
-    for (size_t i = 0; i < groups.size() && !refused(); ++i) {
-      auto defer =
-          static_cast<size_t>(draft.decision(groups[i].members.front()).defer);
+  void awaitReductionsLate() {
+    for (size_t i = 0; i < reductions.size() && !refused(); ++i) {
+      auto defer = static_cast<size_t>(
+          draft.decision(reductions[i].members.front()).defer);
       Id limit = kNone;
-      if (defer > 0 && i + defer < groups.size())
-        limit = groups[i + defer].members.back();
-      awaitGroup(groups[i], limit);
+      if (defer > 0 && defer < reductions.size() - i)
+        limit = reductions[i + defer].members.back();
+      awaitGroup(reductions[i], limit);
     }
   }
 
   void awaitGroup(const Group &group, Id limit) {
-    std::map<Id, std::vector<Id>> awaitedBy;
+    chained.clear();
     for (Id node : group.members) {
       if (!draft.hasUses(node))
         continue;
-      const Decision &decision = draft.decision(node);
+      const DecisionNumber &decision = draft.decision(node);
+      auto isOfThis = [&](const Chained &one) { return one.second == node; };
       // The second of a chain follows the first.
-      if (!awaitedBy.count(node))
-        startAfterAddress(node, decision.startAfter);
+      bool isSecond = std::any_of(chained.begin(), chained.end(), isOfThis);
+      if (Id anchor = places[decision.startAfter]; anchor != kNone && !isSecond)
+        startAfter(node, anchor);
       if (refused())
         return;
       Id user = draft.firstUser(node);
       bool isChained = chains(node, user, group);
-      if (isChained && !decision.startAfter.empty())
+      if (isChained && decision.startAfter != kNone)
         draft.placeAfter(user, node);
       Id awaitAt =
-          isChained ? user : awaitedBefore(node, user, decision.awaitBefore);
+          isChained ? user
+                    : awaitedBefore(node, user, places[decision.awaitBefore]);
       if (refused())
         return;
       if (awaitAt == kNone && decision.defer > 0)
         awaitAt = lateAwait(node, user, limit);
       Id await = wrap(node, awaitAt);
-      for (Id scatter : awaitedBy[node])
-        moveInside(scatter, node);
+      for (const Chained &one : chained)
+        if (isOfThis(one))
+          moveInside(one.await, node);
       if (isChained)
-        awaitedBy[user].push_back(await);
+        chained.push_back({await, user});
     }
   }
 
@@ -292,7 +243,7 @@ private:
   Id lateAwait(Id node, Id user, Id limit) {
     bool isBetween = limit != kNone && draft.isBefore(node, limit) &&
                      draft.isBefore(limit, user);
-    return isBetween ? draft.nodes[limit].next : user;
+    return isBetween ? draft.nextOf(limit) : user;
   }
 
   /// Whether `user`, a reduction of the group on the same stream, is all that
@@ -310,16 +261,24 @@ private:
     return true;
   }
 
+  /// The wait for a reduction, and the one that is all that reads its result.
+  struct Chained {
+    Id await, second;
+  };
+
   Draft &draft;
-  std::optional<bool> anyAddress;
-  using Addresses = std::unordered_map<std::string, Id>;
-  Addresses named, addressed;
-  std::vector<Id> merged;
-  std::unordered_map<std::string, int> mergedOf;
+  PlaceNames places;
+  Groups gathers, reductions;
+  KeyTable numbers;
   /// By the node after which collectives start: the last of them.
-  std::unordered_map<Id, Id> lastStartedAfter;
+  KeyTable lastStartedAfter;
+  std::vector<Id> waits;
+  std::vector<Chained> chained; // of the group that is awaited
+  const std::vector<Id> nothing;
 };
 
 } // namespace
 
-void fsdp::problem::overlap(Draft &draft) { Overlapper(draft).run(); }
+std::unique_ptr<Rule> fsdp::problem::makeOverlap(Draft &draft) {
+  return std::make_unique<Overlapper>(draft);
+}

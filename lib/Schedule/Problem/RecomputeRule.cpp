@@ -13,13 +13,18 @@ using namespace fsdp::problem;
 
 namespace {
 
-class Recomputer {
+class Recomputer final : public Rule {
 public:
-  explicit Recomputer(Draft &draft)
-      : draft(draft), ops(draft.program.ops.size()), isRepeated(ops, false),
-        place(ops, kNone), clones(draft.values.size(), kNone) {}
+  explicit Recomputer(Draft &draft) : draft(draft) {}
 
-  void run() {
+  void run() override {
+    if (draft.seed == kNone)
+      return;
+    ops = draft.program->ops.size();
+    isRepeated.assign(draft.seed, false);
+    place.assign(draft.seed, kNone);
+    clones.assign(draft.values.size(), kNone);
+    repeated.clear();
     findRepeated();
     findPlaces();
     for (Id op : repeated)
@@ -33,29 +38,28 @@ private:
   /// Whether an op after the seed computes: being the loss or a result of the
   /// program is no use in the backward pass.
   bool computesBackward(Id node) const {
-    OpKind kind = draft.program.ops[node].kind;
+    OpKind kind = draft.nodes[node].opKind;
     return kind != OpKind::Seed && kind != OpKind::Return;
   }
 
   void findRepeated() {
-    const Program &program = draft.program;
-    for (Id number = 0; number < draft.seed; ++number) {
-      const Op &op = program.ops[number];
-      bool repeats = draft.decision(number).recompute;
-      for (Id i = 0; i < op.operands.count && op.is(kMovesElements); ++i) {
-        Id def = program.values[program.operand(op, i)].def;
-        repeats |= def != kNone && isRepeated[def];
-      }
-      isRepeated[number] = repeats;
+    for (Id node = 0; node < draft.seed; ++node) {
+      bool repeats = draft.decisions->recomputes(draft.decided->of[node]);
+      if (draft.is(node, kMovesElements))
+        for (Id i = 0; i < draft.nodes[node].uses.count; ++i) {
+          Id def = draft.values[draft.operandOf(node, i)].def;
+          repeats |= def != kNone && isRepeated[def];
+        }
+      isRepeated[node] = repeats;
       if (repeats)
-        repeated.push_back(number);
+        repeated.push_back(node);
     }
   }
 
   void findPlaces() {
     for (size_t i = repeated.size(); i-- > 0;) {
       Id first = kNone;
-      const Span &results = draft.program.ops[repeated[i]].results;
+      const Span results = draft.nodes[repeated[i]].results;
       for (Id value = results.begin; value < results.end(); ++value)
         for (Id use = draft.values[value].first; use != kNone;
              use = draft.uses[use].next) {
@@ -74,11 +78,9 @@ private:
     Id created = draft.add(NodeKind::Op, draft.nodes[node].op, operands);
     const Span from = draft.nodes[node].results;
     Id begin = draft.results.size();
-    for (Id i = 0; i < from.count; ++i) {
-      Id origin = draft.values[draft.results[from.begin + i]].origin;
-      Id value = draft.addValue(created, origin);
-      draft.results.push_back(value);
-    }
+    for (Id i = from.begin; i < from.end(); ++i)
+      draft.results.push_back(
+          draft.addValue(created, draft.bytesOf(draft.results[i])));
     draft.nodes[created].results = {begin, from.count};
     draft.placeBefore(created, at);
     return created;
@@ -89,21 +91,23 @@ private:
       return clones[value];
     Id producer = draft.values[value].def;
     if (producer == kNone || !draft.is(producer, kClonedWithUser)) {
-      Id keep = draft.add(NodeKind::Keep, kNone, {value});
-      draft.results.push_back(draft.addValue(keep, draft.values[value].origin));
+      operand.assign(1, value);
+      Id keep = draft.add(NodeKind::Keep, kNone, operand);
+      draft.results.push_back(draft.addValue(keep, draft.bytesOf(value)));
       draft.nodes[keep].results = {Id(draft.results.size() - 1), 1};
       draft.placeBefore(keep, at);
       return draft.resultOf(keep, 0);
     }
     Id source = cloneOperand(draft.operandOf(producer, 0), at);
-    return draft.resultOf(copy(producer, {source}, at), 0);
+    operand.assign(1, source);
+    return draft.resultOf(copy(producer, operand, at), 0);
   }
 
   void clone(Id node) {
     Id at = place[node];
     Id count = draft.nodes[node].uses.count;
     // Equal operands stay equal: the last clone counts.
-    std::vector<Id> operands(count);
+    operands.resize(count);
     for (Id i = 0; i < count; ++i) {
       Id value = draft.operandOf(node, i), created = cloneOperand(value, at);
       for (Id j = 0; j <= i; ++j)
@@ -112,7 +116,8 @@ private:
     }
     Id created = copy(node, operands, at);
     draft.nodes[created].isAgain = true;
-    draft.nodes[created].decision = draft.decided.again[node];
+    draft.nodes[created].decision = draft.decided->again[node];
+    draft.clones.push_back(created);
     for (Id i = 0; i < draft.nodes[node].results.count; ++i) {
       Id value = draft.resultOf(node, i);
       clones[value] = draft.resultOf(created, i);
@@ -130,16 +135,17 @@ private:
   }
 
   Draft &draft;
-  Id ops;
+  Id ops = 0;
   std::vector<Id> repeated; // in program order
-  std::vector<bool> isRepeated;
-  std::vector<Id> place;  // of each op's clone
-  std::vector<Id> clones; // of each value
+  // Of each op before the seed.
+  std::vector<uint8_t> isRepeated;
+  std::vector<Id> place;             // of its clone
+  std::vector<Id> clones;            // of each value
+  std::vector<Id> operand, operands; // of what is created
 };
 
 } // namespace
 
-void fsdp::problem::recompute(Draft &draft) {
-  if (draft.seed != kNone)
-    Recomputer(draft).run();
+std::unique_ptr<Rule> fsdp::problem::makeRecompute(Draft &draft) {
+  return std::make_unique<Recomputer>(draft);
 }

@@ -13,7 +13,7 @@
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Decisions.h"
-#include "fsdp/Schedule/ProblemLive.h"
+#include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -38,6 +38,7 @@ struct ProblemSetting {
   int64_t microbatches = 1;
   int64_t lossChunks = 1;
   std::string target = "cuda";
+  CompileOptions::Compile compile = {}; // but for mode and loss chunks
 };
 
 /// Plans of all kinds of decisions, most of which can be applied.
@@ -209,7 +210,7 @@ struct Compared {
 class ProblemCase {
 public:
   ProblemCase(MLIRContext &context, const ProblemSetting &setting)
-      : context(context), setting(setting) {
+      : context(context), target(setting.target) {
     TraceOptions trace;
     int64_t ranks = 1;
     for (const MeshAxisOption &axis : parseMesh(setting.mesh))
@@ -217,6 +218,7 @@ public:
     trace.batch = setting.batch * ranks;
     trace.seqLen = setting.sequence;
     module = llvm::cantFail(traceModel(context, setting.spec, trace));
+    options.compile = setting.compile;
     options.training.mixedPrecisionParam = setting.type;
     options.compile.mode = setting.mode;
     options.compile.lossChunks = setting.lossChunks;
@@ -225,16 +227,14 @@ public:
     options.pipeline.target = setting.target;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Addresses);
-    std::string why;
-    isGood = succeeded(manager.run(*module));
-    target = makeTarget(setting.target, 1, why);
-    if (!isGood)
-      return;
-    FailureOr<problem::Problem> made =
-        schedule::problemOf(*module, *target, {});
-    isGood = succeeded(made);
-    if (isGood)
-      problem = std::move(*made);
+    if (succeeded(manager.run(*module)))
+      makeProblem();
+  }
+
+  /// Of a module whose ops have addresses.
+  ProblemCase(MLIRContext &context, ModuleOp addressed, StringRef target)
+      : context(context), target(target), module(addressed.clone()) {
+    makeProblem();
   }
 
   ModuleOp addressed() { return *module; }
@@ -263,14 +263,20 @@ public:
         llvm::any_of(candidate.decisions, [](const auto &decision) {
           return !decision.startAfter.empty() || !decision.awaitBefore.empty();
         });
-    std::vector<problem::Sequence> sequences;
-    std::vector<problem::Live> lives;
+    // One evaluator for all candidates: what it keeps shows in none of them.
+    std::vector<problem::Sequence> sequences(problem.programs.size());
+    std::vector<problem::Live> lives(problem.programs.size());
     auto begin = cpuSeconds();
     for (size_t i = 0; i < problem.programs.size(); ++i) {
-      sequences.push_back(problem::order(problem, candidate, i));
-      lives.push_back(problem::live(problem, sequences.back()));
+      evaluator->order(candidate, i);
+      evaluator->live(i);
     }
     auto middle = cpuSeconds();
+    for (size_t i = 0; i < problem.programs.size(); ++i) {
+      sequences[i] = evaluator->order(candidate, i);
+      lives[i] = evaluator->live(i);
+    }
+    auto between = cpuSeconds();
     std::string refusal = problem::refusalOf(sequences);
     bool refuses = !refusal.empty();
     PassManager rest(&context);
@@ -279,7 +285,7 @@ public:
     bool isCompiled = succeeded(rest.run(*copy));
     auto end = cpuSeconds();
     result.evaluated = middle - begin;
-    result.compiled = end - middle;
+    result.compiled = end - between;
     if (!isCompiled || refuses) {
       result.isRefused = true;
       if (isCompiled)
@@ -300,14 +306,35 @@ public:
   bool isGood = false;
 
 private:
+  void makeProblem() {
+    std::string why;
+    targetInfo = makeTarget(target, 1, why);
+    schedule::LoweringOptions lowering;
+    lowering.referenceAttention =
+        options.compile.attention == AttentionKernel::Reference;
+    lowering.fastReductions = options.compile.reduce == ReduceOrder::Fast;
+    lowering.fuses = options.compile.fuse != Fusion::None;
+    FailureOr<problem::Problem> made =
+        schedule::problemOf(*module, *targetInfo, lowering);
+    isGood = succeeded(made);
+    if (!isGood)
+      return;
+    problem = std::move(*made);
+    evaluator = std::make_unique<problem::Evaluator>(problem);
+  }
+
   void addLowering(PassManager &manager) {
     manager.addPass(createRemat());
     manager.addPass(createBucket());
     manager.addPass(createOverlap());
-    manager.addNestedPass<func::FuncOp>(createFuse());
+    if (options.compile.fuse != Fusion::None)
+      manager.addNestedPass<func::FuncOp>(createFuse());
     ExecLowerOptions lower;
-    lower.target = setting.target;
+    lower.target = target;
     lower.threads = 1;
+    lower.referenceAttention =
+        options.compile.attention == AttentionKernel::Reference;
+    lower.fastReductions = options.compile.reduce == ReduceOrder::Fast;
     manager.addPass(createExecLower(lower));
     manager.addPass(createBatchCasts());
   }
@@ -436,10 +463,11 @@ private:
   }
 
   MLIRContext &context;
-  ProblemSetting setting;
+  std::string target;
   CompileOptions options;
   OwningOpRef<ModuleOp> module;
-  std::unique_ptr<TargetInfo> target;
+  std::unique_ptr<TargetInfo> targetInfo;
+  std::unique_ptr<problem::Evaluator> evaluator;
 };
 
 } // namespace fsdp

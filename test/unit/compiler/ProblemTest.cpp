@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompareProblem.h"
+#include "RandomProgram.h"
 #include "fsdp/Schedule/ProblemText.h"
+#include "mlir/Transforms/Passes.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -27,6 +29,44 @@ ModelSpec small(int64_t layers, bool tied) {
   return {"small", config};
 }
 
+/// What plans for one problem came to.
+struct Tally {
+  int applied = 0, places = 0, wrong = 0;
+  double worst = 0, evaluated = 0, compiled = 0;
+};
+
+void tryPlans(ProblemCase &program, const std::string &name, unsigned seed,
+              int count, int packEvery, Tally &tally) {
+  std::string text = problem::print(program.problem);
+  EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << name;
+  schedule::DecisionPoints points(program.addressed());
+  PlansForProblems plans(seed, points);
+  for (int i = 0; i < count; ++i) {
+    std::optional<schedule::Plan> plan;
+    if (i > 0)
+      plan = plans.next();
+    Compared result = program.compare(plan, /*packs=*/i % packEvery == 0);
+    if (!result.difference.empty() && ++tally.wrong <= 2)
+      ADD_FAILURE() << name << ", plan " << i << ": " << result.difference
+                    << (plan && tally.wrong == 1 ? schedule::toJSON(*plan)
+                                                 : "");
+    tally.applied += !result.isRefused;
+    tally.places += !result.isRefused && result.namesPlaces;
+    tally.worst = std::max(tally.worst, result.worst);
+    tally.evaluated += result.evaluated;
+    tally.compiled += result.compiled;
+  }
+}
+
+void print(const std::string &name, int count, const Tally &tally) {
+  std::printf("%s: %d of %d plans applied (%d name addresses), %d differ, "
+              "largest difference of a "
+              "peak %.4f %%; %.3f ms against %.1f ms\n",
+              name.c_str(), tally.applied, count, tally.places, tally.wrong,
+              100 * tally.worst, 1e3 * tally.evaluated / count,
+              1e3 * tally.compiled / count);
+}
+
 /// Tries `count` plans; gives how many were applied.
 int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
              int packEvery) {
@@ -35,33 +75,37 @@ int tryPlans(const ProblemSetting &setting, unsigned seed, int count,
   EXPECT_TRUE(program.isGood) << setting.name;
   if (!program.isGood)
     return 0;
-  std::string text = problem::print(program.problem);
-  EXPECT_EQ(problem::print(problem::parse(text, "p")), text) << setting.name;
-  schedule::DecisionPoints points(program.addressed());
-  PlansForProblems plans(seed, points);
-  int applied = 0, places = 0, wrong = 0;
-  double worst = 0, evaluated = 0, compiled = 0;
-  for (int i = 0; i < count; ++i) {
-    std::optional<schedule::Plan> plan;
-    if (i > 0)
-      plan = plans.next();
-    Compared result = program.compare(plan, /*packs=*/i % packEvery == 0);
-    if (!result.difference.empty() && ++wrong <= 2)
-      ADD_FAILURE() << setting.name << ", plan " << i << ": "
-                    << result.difference
-                    << (plan && wrong == 1 ? schedule::toJSON(*plan) : "");
-    applied += !result.isRefused;
-    places += !result.isRefused && result.namesPlaces;
-    worst = std::max(worst, result.worst);
-    evaluated += result.evaluated;
-    compiled += result.compiled;
-  }
-  std::printf("%s: %d of %d plans applied (%d name addresses), %d differ, "
-              "largest difference of a "
-              "peak %.4f %%; %.3f ms against %.1f ms\n",
-              setting.name.c_str(), applied, count, places, wrong, 100 * worst,
-              1e3 * evaluated / count, 1e3 * compiled / count);
-  return applied;
+  Tally tally;
+  tryPlans(program, setting.name, seed, count, packEvery, tally);
+  print(setting.name, count, tally);
+  return tally.applied;
+}
+
+struct CompileVariant {
+  std::string name;
+  int64_t microbatches = 1;
+  CompileOptions::Compile compile = {};
+};
+
+std::vector<CompileVariant> compileVariants() {
+  std::vector<CompileVariant> variants = {{"fast reductions", 1},
+                                          {"reference attention", 1},
+                                          {"no fusion", 1},
+                                          {"gathers kept over microbatches", 4},
+                                          {"reduced once", 4},
+                                          {"gathers kept, reduced once", 4},
+                                          {"fast, no fusion, reduced once", 4}};
+  variants[0].compile.reduce = ReduceOrder::Fast;
+  variants[1].compile.attention = AttentionKernel::Reference;
+  variants[2].compile.fuse = Fusion::None;
+  variants[3].compile.accumulateGathers = AccumulateGathers::Keep;
+  variants[4].compile.accumulateReduce = AccumulateReduce::Once;
+  variants[5].compile.accumulateGathers = AccumulateGathers::Keep;
+  variants[5].compile.accumulateReduce = AccumulateReduce::Once;
+  variants[6].compile.reduce = ReduceOrder::Fast;
+  variants[6].compile.fuse = Fusion::None;
+  variants[6].compile.accumulateReduce = AccumulateReduce::Once;
+  return variants;
 }
 
 TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
@@ -77,11 +121,69 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
       {"4 microbatches", small(4, false), "dp_shard=4", 1, 64,
        ParamDtype::BFloat16, ShardMode::Auto, 4},
       {"4 loss chunks", small(3, false), "dp_shard=4", 2, 64,
-       ParamDtype::BFloat16, ShardMode::Auto, 1, 4}};
+       ParamDtype::BFloat16, ShardMode::Auto, 1, 4},
+      {"tied, dp 2 x tp 2, 4 microbatches", small(3, true),
+       "dp_shard=2,tp=2:tensor", 2, 64, ParamDtype::BFloat16, ShardMode::Auto,
+       4},
+      {"mlp", {"mlp", MlpConfig{32, 4}}, "dp_shard=4", 4},
+      {"mlp, f32, cpu",
+       {"mlp", MlpConfig{32, 4}},
+       "dp_replicate=2,dp_shard=2",
+       4,
+       1,
+       ParamDtype::Float32,
+       ShardMode::Auto,
+       1,
+       1,
+       "cpu"},
+      {"cpu", small(3, false), "dp_shard=4", 1, 64, ParamDtype::BFloat16,
+       ShardMode::Auto, 1, 1, "cpu"}};
+  for (const CompileVariant &variant : compileVariants())
+    settings.push_back({variant.name, small(3, false), "dp_shard=4", 1, 64,
+                        ParamDtype::BFloat16, ShardMode::Auto,
+                        variant.microbatches, 1, "cuda", variant.compile});
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
-    applied += tryPlans(setting, seed, 30, 5);
-  EXPECT_GT(applied, 100);
+    applied += tryPlans(setting, seed, 20, 5);
+  EXPECT_GT(applied, 200);
+}
+
+/// A random program with random placements up to fsdp-address; false if passes
+/// before refuse it.
+bool makeAddressed(RandomProgram &random, bool update) {
+  MLIRContext *context = random.get().getContext();
+  auto forward = random.get().lookupSymbol<func::FuncOp>("forward");
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+    forward.setArgAttr(i, nn::kNameAttr,
+                       StringAttr::get(context, "x" + std::to_string(i)));
+  random.place();
+  if (failed(makeStep(random.get(), update)))
+    return false;
+  random.pinSome();
+  if (failed(runPasses(random.get(), createCSEPass(), createPropagate(),
+                       createExpand())))
+    return false;
+  PassManager manager(context);
+  manager.addNestedPass<func::FuncOp>(createAddress());
+  return succeeded(manager.run(random.get()));
+}
+
+TEST(Problem, OrderAndLiveBytesOfRandomPrograms) {
+  constexpr int kPlans = 4;
+  Tally tally;
+  int count = 0;
+  for (int seed = 0; seed < programs(); ++seed) {
+    PlacedContext context;
+    RandomProgram random(context, seed);
+    std::string name = "random program " + std::to_string(seed);
+    ASSERT_TRUE(makeAddressed(random, seed % 2 == 1)) << name;
+    ProblemCase program(context, random.get(), seed % 3 == 0 ? "cuda" : "test");
+    ASSERT_TRUE(program.isGood) << name;
+    tryPlans(program, name, seed, kPlans, kPlans, tally);
+    count += kPlans;
+  }
+  print("random programs", count, tally);
+  EXPECT_GT(tally.applied, count / 2);
 }
 
 TEST(Problem, OrderAndLiveBytesOfLargeModels) {
