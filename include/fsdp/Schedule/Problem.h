@@ -118,7 +118,7 @@ struct KernelRead {
 
 /// What nn-fuse and exec-lower need of a kernel; equal ones are one.
 struct Kernel {
-  int64_t rows = 0, columns = 0;
+  int64_t rows = 0, columns = 0; ///< 0: exec-lower has no kernel for it.
   bool canFuse = false;
   bool isExpensive = false; ///< Its results by element need exp or the like.
   std::vector<KernelRead> reads; ///< In order of the first reads.

@@ -42,9 +42,8 @@ public:
   }
 
 private:
-  void refuse(Id node) {
-    sequence->refusal = "'" + addressOf(problem, draft.op(node)) +
-                        "' is awaited before it starts";
+  void refuse(Id node, const char *why) {
+    sequence->refusal = "'" + addressOf(problem, draft.op(node)) + "' " + why;
   }
 
   //===--- Where values are -----------------------------------------------===//
@@ -221,7 +220,7 @@ private:
       return lowerCollective(node);
     case NodeKind::Await:
       if (startStep[draft.nodes[node].other] == kNone)
-        return refuse(draft.nodes[node].other);
+        return refuse(draft.nodes[node].other, "is awaited before it starts");
       beginStep(StepKind::Await, draft.nodes[node].other);
       step.start = startStep[draft.nodes[node].other];
       sequence->steps[step.start].isAwaited = true;
@@ -448,6 +447,9 @@ private:
 
   void lowerKernel(Id node) {
     const Kernel &kernel = problem.kernels[draft.nodes[node].detail];
+    if (kernel.rows == 0)
+      return refuse(node, "has no kernel: its dimensions are neither leading "
+                          "nor trailing");
     beginStep(StepKind::Work, node);
     for (const KernelRead &read : kernel.reads)
       if (isNeeded(node, read))
