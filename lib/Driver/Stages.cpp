@@ -3,6 +3,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Config/PlacementPolicy.h"
+#include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Driver/RecomputeCheck.h"
 #include "fsdp/Emit/Emit.h"
@@ -13,7 +14,6 @@
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Schedule/ProblemText.h"
 #include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
@@ -317,6 +317,10 @@ llvm::Error Compilation::runPasses() {
                ? verifyExecText()
                : llvm::Error::success();
   }
+  if (request.config.compile.plan == Planner::Auto &&
+      request.emit >= Stage::Plan)
+    if (llvm::Error error = decidePlan(*module, request.config))
+      return error;
   PassManager passes(&context, ModuleOp::getOperationName());
   if (failed(applyPassManagerCLOptions(passes)))
     return alreadyPrinted();
@@ -434,20 +438,9 @@ llvm::Error Compilation::writeArtifact() {
 
 /// The unplanned programs as data, with workspaces of the wanted target.
 llvm::Error Compilation::writeProblem() {
-  const RunConfig &config = request.config;
-  std::string why;
-  std::unique_ptr<TargetInfo> target =
-      makeTarget(config.pipeline.target, int(config.compile.threads), why);
-  if (!target)
-    return llvm::createStringError(why);
-  schedule::LoweringOptions options;
-  options.referenceAttention =
-      config.compile.attention == AttentionKernel::Reference;
-  options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
-  FailureOr<problem::Problem> problem =
-      schedule::problemOf(*module, *target, options);
-  if (failed(problem))
-    return alreadyPrinted();
+  Expected<problem::Problem> problem = problemFor(*module, request.config);
+  if (!problem)
+    return problem.takeError();
   return print([&](llvm::raw_ostream &os) { os << problem::print(*problem); });
 }
 

@@ -130,6 +130,14 @@ template <> struct Spellings<RecomputePolicy> {
        "all values of the block but its results"}};
 };
 
+/// Who decides what is computed again.
+enum class Planner { Rule, Auto };
+template <> struct Spellings<Planner> {
+  static constexpr Spelling<Planner> all[] = {
+      {Planner::Rule, "rule", "what compile.recompute says"},
+      {Planner::Auto, "auto", "what takes least time in --memory-budget"}};
+};
+
 enum class AccumulateGathers { Repeat, Keep };
 template <> struct Spellings<AccumulateGathers> {
   static constexpr Spelling<AccumulateGathers> all[] = {
@@ -351,6 +359,8 @@ struct CompileOptions {
     int64_t lossChunks = 1;
     int64_t threads = 1;
     std::string cpu = "native";
+    Planner plan = Planner::Rule;
+    std::string machine = "h100";
 
     void describe(OptionTable &table) {
       table.decide(Decides::Passes);
@@ -405,6 +415,14 @@ struct CompileOptions {
       table.decide(Decides::Artifact);
       table.add("compile.cpu", cpu,
                 "instruction set of the emitted code, as for -march");
+      table.add("compile.plan", plan,
+                "who decides what the backward pass computes again; rule: "
+                "compile.recompute; auto: fsdp-compile, which finds the values "
+                "whose recomputation takes least time so that the arena fits "
+                "into --memory-budget; every value produces the same bits");
+      table.add("compile.machine", machine,
+                "with compile.plan = auto: the machine whose times count, a "
+                "built-in name or a TOML file (docs/machines.md)");
     }
   } compile;
 
