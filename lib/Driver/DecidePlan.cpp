@@ -97,7 +97,10 @@ findPlan(const PlanTrials &trials, const problem::Problem &problem,
       return std::nullopt;
     if (*arena <= budget)
       return plan;
-    target = std::min(target, decided->bytes) - (*arena - budget);
+    // How much a plan leaves empty differs from plan to plan: small steps find
+    // one that packs well.
+    int64_t step = std::max<int64_t>((*arena - budget) / 3, 1);
+    target = std::min(target, decided->bytes) - step;
   }
   // The plan of the fewest bytes says what is too large.
   ScopedDiagnosticHandler handler(

@@ -416,13 +416,10 @@ struct CompileOptions {
       table.add("compile.cpu", cpu,
                 "instruction set of the emitted code, as for -march");
       table.add("compile.plan", plan,
-                "who decides what the backward pass computes again; rule: "
-                "compile.recompute; auto: fsdp-compile, which finds the values "
-                "whose recomputation takes least time so that the arena fits "
-                "into --memory-budget; every value produces the same bits");
+                "who decides what is recomputed; rule: compile.recompute; "
+                "auto: the compiler, for --memory-budget");
       table.add("compile.machine", machine,
-                "with compile.plan = auto: the machine whose times count, a "
-                "built-in name or a TOML file (docs/machines.md)");
+                "with compile.plan = auto: a machine's name or TOML file");
     }
   } compile;
 

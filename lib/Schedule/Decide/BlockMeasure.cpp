@@ -34,9 +34,8 @@ public:
     attribute();
     measure();
     for (size_t i = 0; i < count; ++i) {
-      measured.blocks[i].time =
-          timeOf(forward[i], endForward(i), duration) +
-          timeOf(backward[i], endBackward(i), duration);
+      measured.blocks[i].time = timeOf(forward[i], endForward(i), duration) +
+                                timeOf(backward[i], endBackward(i), duration);
     }
     return std::move(measured);
   }
@@ -101,9 +100,8 @@ private:
   /// The block whose backward region has step `number`, which is behind the
   /// loss and before the tail.
   size_t blockBehind(Id number) const {
-    auto at = std::partition_point(
-        backward.begin(), backward.end(),
-        [&](Id begin) { return begin > number; });
+    auto at = std::partition_point(backward.begin(), backward.end(),
+                                   [&](Id begin) { return begin > number; });
     return at - backward.begin();
   }
 
@@ -131,9 +129,9 @@ private:
   void measure() {
     int64_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
-      measured.blocks[i].work = std::max(
-          most(forward[i], endForward(i)) - kept,
-          most(backward[i], endBackward(i)) - kept - measured.beside[i]);
+      measured.blocks[i].work = std::max(most(forward[i], endForward(i)) - kept,
+                                         most(backward[i], endBackward(i)) -
+                                             kept - measured.beside[i]);
       kept += measured.blocks[i].keep;
     }
     measured.loss = most(head, backward[count - 1]) - kept;

@@ -34,8 +34,7 @@ std::vector<uint32_t>
 fsdp::problem::undominated(const std::vector<BlockOption> &options) {
   auto beats = [&](uint32_t a, uint32_t b) {
     const BlockOption &one = options[a], &other = options[b];
-    if (one.keep > other.keep || one.work > other.work ||
-        other.time < one.time)
+    if (one.keep > other.keep || one.work > other.work || other.time < one.time)
       return false;
     bool isEqual = one.keep == other.keep && one.work == other.work &&
                    one.time == other.time;
@@ -82,8 +81,8 @@ static Labels leastOf(const Labels &a, const Labels &b) {
   };
   auto one = a.begin(), other = b.begin();
   while (one != a.end() || other != b.end()) {
-    bool takesOne = other == b.end() ||
-                    (one != a.end() && one->bytes <= other->bytes);
+    bool takesOne =
+        other == b.end() || (one != a.end() && one->bytes <= other->bytes);
     add(takesOne ? *one++ : *other++);
   }
   return merged;

@@ -180,11 +180,10 @@ private:
     for (OpSet group : groups)
       everything |= group;
     everything = effective(everything);
-    groups.erase(std::remove_if(groups.begin(), groups.end(),
-                                [&](OpSet group) {
-                                  return (group & everything) == 0;
-                                }),
-                 groups.end());
+    groups.erase(
+        std::remove_if(groups.begin(), groups.end(),
+                       [&](OpSet group) { return (group & everything) == 0; }),
+        groups.end());
   }
 
   int64_t bytesOf(OpSet set) const {
@@ -258,9 +257,10 @@ static void recomputeSet(Candidate &candidate, size_t program,
       recomputeOp(candidate, program, block.ops[i]);
 }
 
-Candidate fsdp::problem::withRecomputation(
-    const Problem &problem, const Candidate &base,
-    const RecomputeOptions &options, const std::vector<uint32_t> &choice) {
+Candidate
+fsdp::problem::withRecomputation(const Problem &problem, const Candidate &base,
+                                 const RecomputeOptions &options,
+                                 const std::vector<uint32_t> &choice) {
   Candidate candidate = base;
   const Blocks &blocks = options.blocks;
   const Program &program = problem.programs[blocks.program];
@@ -286,8 +286,8 @@ class OptionFinder {
 public:
   OptionFinder(const Problem &problem, const Candidate &base, Blocks blocks,
                const StepDuration &duration)
-      : problem(problem), program(problem.programs[blocks.program]),
-        base(base), duration(duration), users(program) {
+      : problem(problem), program(problem.programs[blocks.program]), base(base),
+        duration(duration), users(program) {
     options.blocks = std::move(blocks);
     uint32_t classes = 0;
     for (uint32_t number : options.blocks.classOf)
@@ -371,10 +371,10 @@ RecomputeOptions fsdp::problem::recomputeOptions(const Problem &problem,
                                                  Blocks blocks,
                                                  const StepDuration &duration) {
   if (blocks.all.empty())
-    throw Error("program @" +
-                std::string(problem.text(
-                    problem.programs[blocks.program].name)) +
-                " has no blocks whose values could be computed again; decide "
-                "by rule (compile.plan = \"rule\")");
+    throw Error(
+        "program @" +
+        std::string(problem.text(problem.programs[blocks.program].name)) +
+        " has no blocks whose values could be computed again; decide "
+        "by rule (compile.plan = \"rule\")");
   return OptionFinder(problem, base, std::move(blocks), duration).run();
 }

@@ -25,8 +25,8 @@ static Duration matmulTime(const Program &program, const Op &op,
     auto whole = std::llround(std::sqrt(square / element));
     return static_cast<int64_t>(std::max(whole, 1LL));
   };
-  return cost.matmul(1, size(a * out / b), size(b * out / a),
-                     size(a * b / out), typeOf(element));
+  return cost.matmul(1, size(a * out / b), size(b * out / a), size(a * b / out),
+                     typeOf(element));
 }
 
 static Duration opTime(const Problem &problem, const Program &program,
@@ -45,21 +45,21 @@ static Duration opTime(const Problem &problem, const Program &program,
 StepDuration fsdp::problem::stepTimes(const Problem &problem,
                                       const Program &program,
                                       const CostModel &cost) {
-  return [&problem, &program, cost](const Sequence &sequence,
-                                    const Step &step) {
-    bool computes =
-        step.kind != StepKind::Start && step.kind != StepKind::Await &&
-        step.collective == CollectiveRole::None;
-    if (!computes)
-      return Duration();
-    if (step.members.count == 1) {
-      const Op &op = program.ops[sequence.members[step.members.begin].op];
-      if (op.is(kReadByLibrary) && op.flops > 0 && op.operands.count >= 2)
-        return cost.launch() + opTime(problem, program, op, cost);
-    }
-    int64_t bytes = 0;
-    for (Id i = 0; i + step.workspaces < step.uses.count; ++i)
-      bytes += sequence.buffers[sequence.uses[step.uses.begin + i]].bytes;
-    return cost.launch() + cost.memory(bytes);
-  };
+  return
+      [&problem, &program, cost](const Sequence &sequence, const Step &step) {
+        bool computes = step.kind != StepKind::Start &&
+                        step.kind != StepKind::Await &&
+                        step.collective == CollectiveRole::None;
+        if (!computes)
+          return Duration();
+        if (step.members.count == 1) {
+          const Op &op = program.ops[sequence.members[step.members.begin].op];
+          if (op.is(kReadByLibrary) && op.flops > 0 && op.operands.count >= 2)
+            return cost.launch() + opTime(problem, program, op, cost);
+        }
+        int64_t bytes = 0;
+        for (Id i = 0; i + step.workspaces < step.uses.count; ++i)
+          bytes += sequence.buffers[sequence.uses[step.uses.begin + i]].bytes;
+        return cost.launch() + cost.memory(bytes);
+      };
 }

@@ -1,6 +1,10 @@
 //===- FrontierTest.cpp - Labels find what trying everything finds --------===//
 #include "fsdp/Schedule/Frontier.h"
+#include "fsdp/Support/Json.h"
+#include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <map>
 #include <random>
 
@@ -102,6 +106,44 @@ TEST(Frontier, KeepsOptionsThatNothingBeats) {
   EXPECT_EQ(undominated({option(3, 1, 1), option(1, 1, 3), option(3, 1, 2),
                          option(1, 1, 3), option(2, 0, 2)}),
             (std::vector<uint32_t>{0, 1, 4}));
+}
+
+/// Llama 3 8B on 8 H100s, as HiGHS solves it (test/golden/frontier.py).
+TEST(Frontier, IsWhatHiGHSFinds) {
+  std::string path = FSDP_GOLDEN_DIR "/frontier.json";
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  nlohmann::json golden = parseJson(text, path);
+  BlockChain chain;
+  chain.classOf = golden["class_of"].get<std::vector<uint32_t>>();
+  chain.beside = golden["beside"].get<std::vector<int64_t>>();
+  chain.loss = golden["loss"];
+  chain.fixed = golden["fixed"];
+  for (const nlohmann::json &option : golden["options"]) {
+    chain.classes.resize(
+        std::max<size_t>(chain.classes.size(), option[0].get<size_t>() + 1));
+    chain.classes[option[0].get<size_t>()].push_back(
+        {option[1], option[2], Duration::ofPicoseconds(option[3])});
+  }
+  int64_t fastest = 0;
+  for (uint32_t kind : chain.classOf) {
+    int64_t least = INT64_MAX;
+    for (const BlockOption &option : chain.classes[kind])
+      least = std::min(least, option.time.picoseconds());
+    fastest += least;
+  }
+  Frontier frontier(chain);
+  ASSERT_GT(golden["least"].size(), 10U);
+  for (const nlohmann::json &budget : golden["least"]) {
+    double bytes = budget[0].get<double>() * 1024 * 1024 * 1024;
+    auto room =
+        static_cast<int64_t>(bytes) - golden["persistent"].get<int64_t>();
+    auto choice = frontier.choose(room);
+    ASSERT_TRUE(choice) << budget;
+    EXPECT_LE(peakOf(chain, *choice), room) << budget;
+    auto more = timeOf(chain, *choice).picoseconds() - fastest;
+    EXPECT_NEAR(static_cast<double>(more) / 1e9, budget[1].get<double>(), 0.1);
+  }
 }
 
 } // namespace
