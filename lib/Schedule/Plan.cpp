@@ -36,8 +36,9 @@ static std::vector<std::string> ruleKeys() {
 /// What is wrong with a plan whatever the module: the place in it, and why.
 /// Empty if nothing is.
 static std::pair<std::string, std::string> findProblem(const Plan &plan) {
-  for (auto [index, rule] : llvm::enumerate(plan.rules)) {
-    std::string place = "rules[" + std::to_string(index) + "]";
+  for (const auto &entry : llvm::enumerate(plan.rules)) {
+    const Rule &rule = entry.value();
+    std::string place = "rules[" + std::to_string(entry.index()) + "]";
     if (rule.match.empty())
       return {place + ": match", "a rule needs an address or a glob"};
     if (!saysSomething(rule.overrides))

@@ -22,7 +22,7 @@ static void ask(const schedule::Plan &plan) {
   auto rules = schedule::Rules::compile(plan);
   if (!rules)
     return llvm::consumeError(rules.takeError());
-  schedule::Point point;
+  schedule::DecisionPoint point;
   point.kind = dist::CollectiveKind::AllGather;
   schedule::Decision decision;
   rules->decide(askedOrigin(), point, decision);
