@@ -191,6 +191,25 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
         "--config does not go with an INPUT, which states its own sizes");
 }
 
+/// Adds what is wrong with a plan that is to be found.
+static void checkPlanner(const CompileCommand &options, const RunConfig &config,
+                         ConfigErrors &errors) {
+  if (config.compile.plan != Planner::Auto)
+    return;
+  auto refuse = [&](const std::string &why) {
+    errors.add("compile.plan = \"auto\" " + why, "compile.plan");
+  };
+  if (!options.memoryBudget)
+    refuse("finds a plan for a budget; say the bytes that the arena may have "
+           "with --memory-budget");
+  if (options.plan)
+    refuse("decides itself; leave out --plan, or compile.plan");
+  if (options.programsOnly.value_or(false))
+    refuse("is for training; leave it out with --programs-only");
+  if (config.compile.recompute != RecomputePolicy::None)
+    refuse("decides what is computed again; leave out compile.recompute");
+}
+
 /// Adds what is wrong with where plan and output are.
 static void checkFiles(const CompileCommand &options, ConfigErrors &errors) {
   std::string plan = options.plan.value_or("");
@@ -250,6 +269,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   checkInput(options, config, errors);
   checkFiles(options, errors);
   checkReduce(options, config, errors);
+  checkPlanner(options, config, errors);
   ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);

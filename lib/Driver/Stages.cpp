@@ -3,6 +3,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Config/PlacementPolicy.h"
+#include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Driver/RecomputeCheck.h"
 #include "fsdp/Emit/Emit.h"
@@ -12,7 +13,6 @@
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Schedule/ProblemText.h"
 #include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
@@ -53,7 +53,6 @@ private:
   llvm::Error emitSource();
   llvm::Error write();
   llvm::Error writeArtifact();
-  Expected<problem::Problem> makeProblem();
   llvm::Error print(llvm::function_ref<void(llvm::raw_ostream &)> text);
   void summarize(double seconds);
 
@@ -250,6 +249,10 @@ llvm::Error Compilation::runPasses() {
                ? verifyExecText()
                : llvm::Error::success();
   }
+  if (request.config.compile.plan == Planner::Auto &&
+      request.emit >= Stage::Plan)
+    if (llvm::Error error = decidePlan(*module, request.config))
+      return error;
   PassManager passes(&context, ModuleOp::getOperationName());
   if (failed(applyPassManagerCLOptions(passes)))
     return alreadyPrinted();
@@ -365,26 +368,6 @@ llvm::Error Compilation::writeArtifact() {
   return error;
 }
 
-/// The unplanned programs as data, with workspaces of the wanted target.
-Expected<problem::Problem> Compilation::makeProblem() {
-  const RunConfig &config = request.config;
-  std::string why;
-  std::unique_ptr<TargetInfo> target =
-      makeTarget(config.pipeline.target, int(config.compile.threads), why);
-  if (!target)
-    return llvm::createStringError(why);
-  schedule::LoweringOptions options;
-  options.referenceAttention =
-      config.compile.attention == AttentionKernel::Reference;
-  options.fastReductions = config.compile.reduce == ReduceOrder::Fast;
-  options.fuses = config.compile.fuse != Fusion::None;
-  FailureOr<problem::Problem> problem =
-      schedule::problemOf(*module, *target, options);
-  if (failed(problem))
-    return alreadyPrinted();
-  return std::move(*problem);
-}
-
 llvm::Error Compilation::write() {
   switch (request.emit) {
   case Stage::Graph:
@@ -396,7 +379,7 @@ llvm::Error Compilation::write() {
       os << '\n';
     });
   case Stage::Problem: {
-    Expected<problem::Problem> problem = makeProblem();
+    Expected<problem::Problem> problem = problemFor(*module, request.config);
     if (!problem)
       return problem.takeError();
     return print(
@@ -517,7 +500,7 @@ Expected<PlannedProblem> Compilation::plan() {
         "the text is a planned exec module, which has no schedule any more");
   if (llvm::Error error = runPasses())
     return error;
-  Expected<problem::Problem> problem = makeProblem();
+  Expected<problem::Problem> problem = problemFor(*module, request.config);
   if (!problem)
     return problem.takeError();
   PassManager passes(&context, ModuleOp::getOperationName());

@@ -443,8 +443,7 @@ static Decision contraryTo(const Decision &decision) {
   return contrary;
 }
 
-/// A text as a glob that matches it alone.
-static std::string escaped(StringRef text) {
+std::string fsdp::schedule::escapedGlob(StringRef text) {
   std::string glob;
   for (char c : text) {
     if (kWildcards.contains(c))
@@ -456,8 +455,8 @@ static std::string escaped(StringRef text) {
 
 /// A glob that matches `origin` in every block.
 static std::string inAllBlocks(dist::OriginAttr origin) {
-  std::string path = nn::withoutNumbers(escaped(origin.getPath())),
-              op = escaped(origin.getOp());
+  std::string path = nn::withoutNumbers(escapedGlob(origin.getPath())),
+              op = escapedGlob(origin.getOp());
   return dist::Origin{origin.getPhase(), path, op, origin.getIndex()}.str();
 }
 
@@ -497,7 +496,7 @@ Plan Decisions::plan(const DecisionPoints &points) const {
           field.in(said) != field.in(decision))
         field.in(overrides) = field.in(decision);
     });
-    exceptions.add(overrides, escaped(origin.getText()));
+    exceptions.add(overrides, escapedGlob(origin.getText()));
   }
   exceptions.appendTo(plan);
   return plan;

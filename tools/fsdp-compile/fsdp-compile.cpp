@@ -168,7 +168,8 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     memoryBudget("memory-budget", cl::value_desc("SIZE"),
                  cl::desc("Fail if the arena is larger (60GiB, 500MB, or "
-                          "bytes), with a list of its largest buffers"),
+                          "bytes), with a list of its largest buffers; with "
+                          "compile.plan = auto, decide what fits"),
                  cl::cat(category));
 static cl::opt<const rt::Target *>
     target("target", cl::desc("Where the program runs:"), TargetValues(),

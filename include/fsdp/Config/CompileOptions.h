@@ -130,6 +130,14 @@ template <> struct Spellings<RecomputePolicy> {
        "all values of the block but its results"}};
 };
 
+/// Who decides what is computed again.
+enum class Planner { Rule, Auto };
+template <> struct Spellings<Planner> {
+  static constexpr Spelling<Planner> all[] = {
+      {Planner::Rule, "rule", "what compile.recompute says"},
+      {Planner::Auto, "auto", "what takes least time in --memory-budget"}};
+};
+
 enum class AccumulateGathers { Repeat, Keep };
 template <> struct Spellings<AccumulateGathers> {
   static constexpr Spelling<AccumulateGathers> all[] = {
@@ -351,6 +359,8 @@ struct CompileOptions {
     int64_t lossChunks = 1;
     int64_t threads = 1;
     std::string cpu = "native";
+    Planner plan = Planner::Rule;
+    std::string machine = "h100";
 
     void describe(OptionTable &table) {
       table.decide(Decides::Passes);
@@ -405,6 +415,11 @@ struct CompileOptions {
       table.decide(Decides::Artifact);
       table.add("compile.cpu", cpu,
                 "instruction set of the emitted code, as for -march");
+      table.add("compile.plan", plan,
+                "who decides what is recomputed; rule: compile.recompute; "
+                "auto: the compiler, for --memory-budget");
+      table.add("compile.machine", machine,
+                "with compile.plan = auto: a machine's name or TOML file");
     }
   } compile;
 

@@ -97,6 +97,9 @@ Decision aboutPoint(Decision decision, const DecisionPoint &point);
 /// share, and not about the values that it gives.
 Decision aboutCollective(Decision decision);
 
+/// A text as a glob of a plan that matches it alone.
+std::string escapedGlob(llvm::StringRef text);
+
 /// A plan made ready to be asked about single ops.
 class Rules {
 public:

@@ -1,0 +1,46 @@
+//===- RecomputeDecider.h - What to compute again in a budget ---*- C++ -*-===//
+#ifndef FSDP_SCHEDULE_RECOMPUTEDECIDER_H
+#define FSDP_SCHEDULE_RECOMPUTEDECIDER_H
+
+#include "fsdp/Schedule/StepTimes.h"
+
+namespace fsdp::problem {
+
+struct Decided {
+  /// The option of each block (RecomputeOptions::sets).
+  std::vector<uint32_t> choice;
+  /// What no arena with these decisions can beat, of all programs.
+  int64_t bytes = 0;
+};
+
+/// What the blocks of a problem compute again so that the step computes least
+/// in a budget of memory. Communication has no time here: how long a step takes
+/// beside it is not asked.
+class RecomputeDecider {
+public:
+  /// `base` decides about all else and recomputes no values. The problem
+  /// outlives this. Throws fsdp::Error if no program is trained, or the one
+  /// that is has no chain of blocks.
+  RecomputeDecider(const Problem &problem, Candidate base,
+                   const CostModel &cost);
+
+  /// In `budget` bytes for all that the arena holds; nothing if that is too
+  /// little.
+  std::optional<Decided> decide(int64_t budget) const;
+  /// The one that needs the fewest bytes.
+  Decided least() const;
+
+  const RecomputeOptions &options() const { return found; }
+
+private:
+  Decided decided(std::vector<uint32_t> choice) const;
+
+  const Problem &problem;
+  Candidate base;
+  RecomputeOptions found;
+  Frontier frontier;
+};
+
+} // namespace fsdp::problem
+
+#endif // FSDP_SCHEDULE_RECOMPUTEDECIDER_H

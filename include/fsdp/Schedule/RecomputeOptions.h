@@ -1,0 +1,69 @@
+//===- RecomputeOptions.h - What recomputing costs and saves ----*- C++ -*-===//
+//
+// What may be computed again inside the blocks of a program, and what each set
+// of it keeps, works with and costs: by the order and the live bytes of the
+// whole program, in which the blocks of a class have a different set each, so
+// that one evaluation measures as many sets as there are blocks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_SCHEDULE_RECOMPUTEOPTIONS_H
+#define FSDP_SCHEDULE_RECOMPUTEOPTIONS_H
+
+#include "fsdp/Schedule/Frontier.h"
+#include "fsdp/Schedule/ProblemLive.h"
+#include <functional>
+
+namespace fsdp::problem {
+
+/// How long a step computes; a collective does not.
+using StepDuration = std::function<Duration(const Sequence &, const Step &)>;
+
+/// A set of Block::ops: bit i is op i.
+using OpSet = uint64_t;
+
+struct Block {
+  Id name = kNone;
+  /// What may be computed again and only the block uses in the forward pass,
+  /// in order; at most 64.
+  std::vector<Id> ops;
+};
+
+/// The blocks of a program that is trained, in the order of its forward pass.
+struct Blocks {
+  size_t program = 0;
+  std::vector<Block> all;
+  /// Classes of one structure, a number for each block.
+  std::vector<uint32_t> classOf;
+};
+
+/// Throws fsdp::Error if a block has more than 64 such ops.
+Blocks blocksOf(const Problem &problem, size_t program);
+
+/// The program with a backward pass whose peak is the largest under
+/// `candidate`; none if no program has one.
+std::optional<size_t> trainedProgram(const Problem &problem,
+                                     const Candidate &candidate);
+
+/// Chain and sets: set number i of class c is what option i of it computes
+/// again.
+struct RecomputeOptions {
+  Blocks blocks;
+  BlockChain chain;
+  std::vector<std::vector<OpSet>> sets;
+};
+
+/// All sets of each class that no other one beats. `base` decides about all
+/// else, and recomputes nothing of blocks. Throws fsdp::Error if the program is
+/// no chain of blocks, or `base` cannot be applied.
+RecomputeOptions recomputeOptions(const Problem &problem, const Candidate &base,
+                                  Blocks blocks, const StepDuration &duration);
+
+/// `base`, and of each block the set number choice[block] of its class computed
+/// again, in every program with a backward pass.
+Candidate withRecomputation(const Problem &problem, const Candidate &base,
+                            const RecomputeOptions &options,
+                            const std::vector<uint32_t> &choice);
+
+} // namespace fsdp::problem
+
+#endif // FSDP_SCHEDULE_RECOMPUTEOPTIONS_H

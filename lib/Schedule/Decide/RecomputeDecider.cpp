@@ -1,0 +1,48 @@
+//===- RecomputeDecider.cpp - What to compute again in a budget -----------===//
+#include "fsdp/Schedule/RecomputeDecider.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::problem;
+
+static RecomputeOptions optionsOf(const Problem &problem, const Candidate &base,
+                                  const CostModel &cost) {
+  std::optional<size_t> program = trainedProgram(problem, base);
+  if (!program)
+    throw Error("no program has a backward pass, so that there is nothing to "
+                "compute again; decide by rule (compile.plan = \"rule\")");
+  return recomputeOptions(problem, base, blocksOf(problem, *program),
+                          stepTimes(problem, problem.programs[*program], cost));
+}
+
+RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,
+                                   const CostModel &cost)
+    : problem(problem), base(std::move(given)),
+      found(optionsOf(problem, base, cost)), frontier(found.chain) {}
+
+Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
+  Candidate candidate = withRecomputation(problem, base, found, choice);
+  std::vector<int64_t> peaks;
+  for (size_t i = 0; i < problem.programs.size(); ++i)
+    peaks.push_back(live(problem, order(problem, candidate, i)).peak);
+  std::vector<int64_t> bounds = lowerBounds(problem, peaks);
+  return {std::move(choice), *std::max_element(bounds.begin(), bounds.end())};
+}
+
+std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {
+  int64_t room = budget - problem.persistentBytes -
+                 problem.programs[found.blocks.program].ownOutputBytes;
+  // Other programs, and what their outputs leave, may need more.
+  while (std::optional<std::vector<uint32_t>> choice = frontier.choose(room)) {
+    Decided result = decided(std::move(*choice));
+    if (result.bytes <= budget)
+      return result;
+    room -= result.bytes - budget;
+  }
+  return std::nullopt;
+}
+
+Decided RecomputeDecider::least() const {
+  return decided(*frontier.choose(frontier.points().front().bytes));
+}

@@ -1,0 +1,380 @@
+//===- RecomputeOptions.cpp - What recomputing costs and saves ------------===//
+#include "fsdp/Schedule/RecomputeOptions.h"
+#include "BlockMeasure.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace fsdp;
+using namespace fsdp::problem;
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+static Id seedOf(const Program &program) {
+  for (Id number = 0; number < program.ops.size(); ++number)
+    if (program.ops[number].kind == OpKind::Seed)
+      return number;
+  return kNone;
+}
+
+namespace {
+
+/// Where the values of a program are used, seen through moves of elements.
+class Users {
+public:
+  explicit Users(const Program &program)
+      : program(program), seed(seedOf(program)), of(program.values.size()) {
+    for (Id number = 0; number < program.ops.size(); ++number)
+      for (Id i = 0; i < program.ops[number].operands.count; ++i)
+        of[program.operand(program.ops[number], i)].push_back(number);
+  }
+
+  bool hasSeed() const { return seed != kNone; }
+  bool isForward(Id op) const { return op < seed; }
+
+  /// Calls `visit` with every op that computes with what `op` gives.
+  template <typename Visit> void visit(Id op, Visit visit) const {
+    const Span &results = program.ops[op].results;
+    for (Id value = results.begin; value < results.end(); ++value)
+      for (Id user : of[value]) {
+        OpKind kind = program.ops[user].kind;
+        if (isForward(user) && program.ops[user].is(kMovesElements))
+          this->visit(user, visit);
+        else if (isForward(user) ||
+                 (kind != OpKind::Seed && kind != OpKind::Return))
+          visit(user);
+      }
+  }
+
+private:
+  const Program &program;
+  Id seed;
+  std::vector<std::vector<Id>> of;
+};
+
+} // namespace
+
+/// Whether a plan may decide to compute `number` again and nothing but its
+/// block would notice.
+static bool staysInBlock(const Program &program, const Users &users,
+                         Id number) {
+  const Op &op = program.ops[number];
+  if (op.block == kNone || !op.is(kCanRecompute) ||
+      op.kind == OpKind::Collective || !users.isForward(number))
+    return false;
+  bool stays = true;
+  users.visit(number, [&](Id user) {
+    stays &= !users.isForward(user) || program.ops[user].block == op.block;
+  });
+  return stays;
+}
+
+Blocks fsdp::problem::blocksOf(const Problem &problem, size_t number) {
+  const Program &program = problem.programs[number];
+  Users users(program);
+  Blocks blocks;
+  blocks.program = number;
+  std::map<Id, size_t> at;
+  for (Id op = 0; op < program.ops.size() && users.isForward(op); ++op) {
+    Id block = program.ops[op].block;
+    if (block == kNone)
+      continue;
+    if (at.try_emplace(block, blocks.all.size()).second)
+      blocks.all.push_back({block, {}});
+    if (staysInBlock(program, users, op))
+      blocks.all[at[block]].ops.push_back(op);
+  }
+  blocks.classOf.resize(blocks.all.size());
+  std::vector<BlockClass> classes = blockClassesOf(problem, program);
+  for (uint32_t i = 0; i < classes.size(); ++i)
+    for (Id name : classes[i].blocks)
+      if (auto found = at.find(name); found != at.end())
+        blocks.classOf[found->second] = i;
+  for (const Block &block : blocks.all)
+    if (block.ops.size() > 64)
+      throw Error("block '" + std::string(problem.text(block.name)) + "' has " +
+                  std::to_string(block.ops.size()) +
+                  " values that may be computed again, and at most 64 can be "
+                  "decided about; decide by rule (compile.plan = \"rule\")");
+  return blocks;
+}
+
+std::optional<size_t>
+fsdp::problem::trainedProgram(const Problem &problem,
+                              const Candidate &candidate) {
+  std::optional<size_t> found;
+  int64_t most = -1;
+  for (size_t i = 0; i < problem.programs.size(); ++i) {
+    if (seedOf(problem.programs[i]) == kNone)
+      continue;
+    int64_t peak = live(problem, order(problem, candidate, i)).peak;
+    if (peak > most) {
+      found = i;
+      most = peak;
+    }
+  }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Sets
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The different sets of a block's ops.
+class SetsOfBlock {
+public:
+  SetsOfBlock(const Program &program, const Users &users, const Block &block)
+      : program(program), block(block) {
+    std::map<Id, size_t> at;
+    for (Id op : block.ops)
+      at.try_emplace(op, at.size());
+    isUsed.resize(block.ops.size());
+    usedBy.resize(block.ops.size());
+    for (size_t i = 0; i < block.ops.size(); ++i) {
+      groups.push_back(OpSet(1) << i);
+      users.visit(block.ops[i], [&](Id user) {
+        auto found = at.find(user);
+        if (!users.isForward(user))
+          isUsed[i] = true;
+        else if (found != at.end())
+          usedBy[i] |= OpSet(1) << found->second;
+      });
+    }
+  }
+
+  std::vector<OpSet> all() {
+    dropUnused();
+    while (groups.size() > kMostGroups)
+      joinSmallest();
+    std::set<OpSet> different;
+    for (OpSet choice = 0; choice < OpSet(1) << groups.size(); ++choice) {
+      OpSet set = 0;
+      for (size_t i = 0; i < groups.size(); ++i)
+        if (choice >> i & 1)
+          set |= groups[i];
+      different.insert(effective(set));
+    }
+    return {different.begin(), different.end()};
+  }
+
+private:
+  /// Sets are tried one by one.
+  static constexpr size_t kMostGroups = 14;
+
+  /// What of `set` something of the backward pass or of `set` uses again.
+  OpSet effective(OpSet set) const {
+    for (size_t i = block.ops.size(); i-- > 0;)
+      if (!isUsed[i] && (usedBy[i] & set) == 0)
+        set &= ~(OpSet(1) << i);
+    return set;
+  }
+
+  /// What is not effective even when all is computed again never is.
+  void dropUnused() {
+    OpSet everything = 0;
+    for (OpSet group : groups)
+      everything |= group;
+    everything = effective(everything);
+    groups.erase(
+        std::remove_if(groups.begin(), groups.end(),
+                       [&](OpSet group) { return (group & everything) == 0; }),
+        groups.end());
+  }
+
+  int64_t bytesOf(OpSet set) const {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < block.ops.size(); ++i)
+      if (set >> i & 1) {
+        const Span &results = program.ops[block.ops[i]].results;
+        for (Id value = results.begin; value < results.end(); ++value)
+          bytes += program.values[value].bytes;
+      }
+    return bytes;
+  }
+
+  /// The smallest values are decided about together with what uses them, or
+  /// with their neighbours.
+  void joinSmallest() {
+    size_t smallest = 0;
+    for (size_t i = 1; i < groups.size(); ++i)
+      if (bytesOf(groups[i]) < bytesOf(groups[smallest]))
+        smallest = i;
+    OpSet users = 0;
+    for (size_t i = 0; i < block.ops.size(); ++i)
+      if (groups[smallest] >> i & 1)
+        users |= usedBy[i];
+    size_t other = smallest + 1 < groups.size() ? smallest + 1 : smallest - 1;
+    for (size_t i = groups.size(); i-- > 0;)
+      if (i != smallest && (groups[i] & users))
+        other = i;
+    groups[other] |= groups[smallest];
+    groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(smallest));
+  }
+
+  const Program &program;
+  const Block &block;
+  std::vector<bool> isUsed;  // in the backward pass
+  std::vector<OpSet> usedBy; // of the block, in the forward pass
+  std::vector<OpSet> groups; // decided about together
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// Ops by their address, of every program with a backward pass.
+static std::map<std::string, std::vector<std::pair<size_t, Id>>>
+recomputableOps(const Problem &problem) {
+  std::map<std::string, std::vector<std::pair<size_t, Id>>> found;
+  for (size_t number = 0; number < problem.programs.size(); ++number) {
+    const Program &program = problem.programs[number];
+    for (Id op = 0; op < program.ops.size(); ++op)
+      if (program.ops[op].is(kCanRecompute))
+        found[addressOf(problem, program.ops[op])].emplace_back(number, op);
+  }
+  return found;
+}
+
+static void recomputeOp(Candidate &candidate, size_t program, Id op) {
+  Id &decided = candidate.programs[program].of[op];
+  Decision decision =
+      decided == kNone ? Decision() : candidate.decisions[decided];
+  decision.recompute = true;
+  decided = candidate.add(decision);
+}
+
+static void recomputeSet(Candidate &candidate, size_t program,
+                         const Block &block, OpSet set) {
+  for (size_t i = 0; i < block.ops.size(); ++i)
+    if (set >> i & 1)
+      recomputeOp(candidate, program, block.ops[i]);
+}
+
+Candidate
+fsdp::problem::withRecomputation(const Problem &problem, const Candidate &base,
+                                 const RecomputeOptions &options,
+                                 const std::vector<uint32_t> &choice) {
+  Candidate candidate = base;
+  const Blocks &blocks = options.blocks;
+  const Program &program = problem.programs[blocks.program];
+  auto ops = recomputableOps(problem);
+  for (size_t i = 0; i < blocks.all.size(); ++i) {
+    OpSet set = options.sets[blocks.classOf[i]][choice[i]];
+    for (size_t bit = 0; bit < blocks.all[i].ops.size(); ++bit)
+      if (set >> bit & 1)
+        for (auto [number, op] :
+             ops[addressOf(problem, program.ops[blocks.all[i].ops[bit]])])
+          recomputeOp(candidate, number, op);
+  }
+  return candidate;
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class OptionFinder {
+public:
+  OptionFinder(const Problem &problem, const Candidate &base, Blocks blocks,
+               const StepDuration &duration)
+      : problem(problem), program(problem.programs[blocks.program]), base(base),
+        duration(duration), users(program) {
+    options.blocks = std::move(blocks);
+    uint32_t classes = 0;
+    for (uint32_t number : options.blocks.classOf)
+      classes = std::max(classes, number + 1);
+    members.resize(classes);
+    for (uint32_t i = 0; i < options.blocks.classOf.size(); ++i)
+      members[options.blocks.classOf[i]].push_back(i);
+    options.sets.resize(classes);
+    options.chain.classes.resize(classes);
+    options.chain.classOf = options.blocks.classOf;
+  }
+
+  RecomputeOptions run() {
+    measureBase();
+    // Classes come with most members first; those that differ in what is around
+    // them alone are measured with what is left of the first one's sets.
+    std::map<std::vector<Id>, size_t> firstWith;
+    for (size_t number = 0; number < members.size(); ++number) {
+      if (members[number].empty())
+        continue;
+      const Block &block = options.blocks.all[members[number].front()];
+      std::vector<Id> names;
+      for (Id op : block.ops) {
+        names.push_back(program.ops[op].name);
+        names.push_back(program.ops[op].index);
+      }
+      auto [at, isFirst] = firstWith.try_emplace(names, number);
+      measureClass(number, isFirst ? SetsOfBlock(program, users, block).all()
+                                   : options.sets[at->second]);
+    }
+    return std::move(options);
+  }
+
+private:
+  BlockMeasure measure(const Candidate &candidate) const {
+    Sequence sequence = order(problem, candidate, options.blocks.program);
+    if (!sequence.refusal.empty())
+      throw Error("the decisions cannot be applied: " + sequence.refusal);
+    return measureBlocks(problem, options.blocks, sequence, duration);
+  }
+
+  void measureBase() {
+    BlockMeasure measured = measure(base);
+    options.chain.beside = measured.beside;
+    options.chain.loss = measured.loss;
+    options.chain.fixed = measured.fixed;
+  }
+
+  void measureClass(size_t number, const std::vector<OpSet> &sets) {
+    const std::vector<uint32_t> &blocks = members[number];
+    std::vector<BlockOption> measured;
+    for (size_t begin = 0; begin < sets.size(); begin += blocks.size()) {
+      size_t count = std::min(blocks.size(), sets.size() - begin);
+      Candidate candidate = base;
+      for (size_t i = 0; i < count; ++i)
+        recomputeSet(candidate, options.blocks.program,
+                     options.blocks.all[blocks[i]], sets[begin + i]);
+      BlockMeasure all = measure(candidate);
+      for (size_t i = 0; i < count; ++i)
+        measured.push_back(all.blocks[blocks[i]]);
+    }
+    for (uint32_t kept : undominated(measured)) {
+      options.sets[number].push_back(sets[kept]);
+      options.chain.classes[number].push_back(measured[kept]);
+    }
+  }
+
+  const Problem &problem;
+  const Program &program;
+  const Candidate &base;
+  const StepDuration &duration;
+  Users users;
+  std::vector<std::vector<uint32_t>> members; // blocks of each class
+  RecomputeOptions options;
+};
+
+} // namespace
+
+RecomputeOptions fsdp::problem::recomputeOptions(const Problem &problem,
+                                                 const Candidate &base,
+                                                 Blocks blocks,
+                                                 const StepDuration &duration) {
+  if (blocks.all.empty())
+    throw Error(
+        "program @" +
+        std::string(problem.text(problem.programs[blocks.program].name)) +
+        " has no blocks whose values could be computed again; decide "
+        "by rule (compile.plan = \"rule\")");
+  return OptionFinder(problem, base, std::move(blocks), duration).run();
+}

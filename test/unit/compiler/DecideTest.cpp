@@ -1,0 +1,104 @@
+//===- DecideTest.cpp - What is decided needs what is compiled ------------===//
+//
+// Of random options in each block, the bytes that their chain says are those of
+// the whole program, to the byte, and the plan of the options gives that
+// program. What is decided for a budget fits into it.
+//
+//===----------------------------------------------------------------------===//
+#include "CompareProblem.h"
+#include "fsdp/Schedule/DecidedPlan.h"
+#include "fsdp/Schedule/RecomputeDecider.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fsdp;
+
+namespace {
+
+ModelSpec llamaOf(int64_t layers, bool tied = false) {
+  LlamaConfig config;
+  config.dim = 64;
+  config.layers = layers;
+  config.heads = 4;
+  config.kvHeads = 2;
+  config.ffnDim = 160;
+  config.vocab = 256;
+  config.tied = tied;
+  return {"small", config};
+}
+
+/// What the rule and `plan` decide about the ops of `program`.
+problem::Candidate candidateOf(ProblemCase &program,
+                               const schedule::Plan &plan) {
+  OwningOpRef<ModuleOp> copy(program.addressed().clone());
+  schedule::DecisionPoints points(*copy);
+  schedule::Decisions decisions = schedule::Decisions::byRule(points, {});
+  llvm::cantFail(decisions.apply(plan, points));
+  decisions.stamp(*copy, points);
+  return schedule::candidateOf(program.problem, *copy);
+}
+
+int64_t peakOf(const problem::Problem &problem,
+               const problem::Candidate &candidate, size_t program) {
+  return problem::live(problem, problem::order(problem, candidate, program))
+      .peak;
+}
+
+void tryChoices(ProblemCase &program, const problem::RecomputeDecider &decider,
+                const std::string &name) {
+  const problem::RecomputeOptions &options = decider.options();
+  std::mt19937 random(1);
+  for (int i = 0; i < 10; ++i) {
+    std::vector<uint32_t> choice;
+    for (uint32_t kind : options.chain.classOf)
+      choice.push_back(random() % options.sets[kind].size());
+    schedule::Plan plan = schedule::toPlan(program.problem, options, choice);
+    EXPECT_EQ(problem::peakOf(options.chain, choice),
+              peakOf(program.problem, candidateOf(program, plan),
+                     options.blocks.program))
+        << name << schedule::toJSON(plan);
+    if (i % 5 == 0)
+      EXPECT_EQ(program.compare(plan, /*packs=*/true).difference, "") << name;
+  }
+}
+
+void tryBudgets(const problem::RecomputeDecider &decider,
+                const std::string &name) {
+  problem::Decided least = decider.least();
+  EXPECT_FALSE(decider.decide(least.bytes - 1)) << name;
+  int64_t before = 0;
+  for (int64_t percent : {100, 110, 130, 160, 1000}) {
+    int64_t budget = least.bytes * percent / 100;
+    std::optional<problem::Decided> decided = decider.decide(budget);
+    ASSERT_TRUE(decided) << name << ", " << percent << " %";
+    EXPECT_LE(decided->bytes, budget);
+    EXPECT_GE(decided->bytes, before) << "more bytes are used where they are";
+    before = decided->bytes;
+    EXPECT_EQ(decider.decide(budget)->choice, decided->choice);
+  }
+}
+
+TEST(Decide, BytesAreTheCompilers) {
+  std::vector<ProblemSetting> settings = {
+      {"dp 4", llamaOf(5), "dp_shard=4", 2, 128},
+      {"f32, test", llamaOf(3), "dp_shard=3", 2, 64, ParamDtype::Float32,
+       ShardMode::Auto, 1, 1, "test"},
+      {"tied", llamaOf(4, true), "dp_shard=4", 2, 128},
+      {"dp 2 x tp 2", llamaOf(4), "dp_shard=2,tp=2:tensor", 2, 128},
+      {"4 microbatches", llamaOf(4), "dp_shard=4", 2, 128, ParamDtype::BFloat16,
+       ShardMode::Auto, 4},
+      {"4 loss chunks", llamaOf(3), "dp_shard=4", 2, 128, ParamDtype::BFloat16,
+       ShardMode::Auto, 1, 4}};
+  CostModel cost(loadMachine("h100"));
+  for (const ProblemSetting &setting : settings) {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    ProblemCase program(context, setting);
+    ASSERT_TRUE(program.isGood) << setting.name;
+    problem::RecomputeDecider decider(program.problem, candidateOf(program, {}),
+                                      cost);
+    tryChoices(program, decider, setting.name);
+    tryBudgets(decider, setting.name);
+  }
+}
+
+} // namespace
