@@ -8,6 +8,7 @@
 #include <exception>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -101,6 +102,8 @@ void LivenessMonitor::loop() {
       if (Clock::now() >= next) {
         beat();
         next = Clock::now() + period;
+      } else if (nameBackup()) {
+        transport->send(table);
       }
       if (hasBegun())
         begun.notify_all();
@@ -109,6 +112,15 @@ void LivenessMonitor::loop() {
     uint64_t ignored = 0;
     (void)!::read(wakeEvent, &ignored, sizeof ignored);
   }
+}
+
+/// True if it is another than before. The others hear of it at once: without a
+/// backup each of them would speak for a first rank that is lost.
+bool LivenessMonitor::nameBackup() {
+  if (rank != 0 && !transport->isLive())
+    return false;
+  int chosen = chooseBackup(table, 0);
+  return std::exchange(table.backup, chosen) != chosen;
 }
 
 void LivenessMonitor::beat() {
@@ -120,8 +132,7 @@ void LivenessMonitor::beat() {
     if (std::string problem = probe->findProblem(); !problem.empty())
       table.stateProblem(rank, problem, now);
   }
-  if (rank == 0 || transport->isLive())
-    table.backup = chooseBackup(table, 0);
+  nameBackup();
   transport->send(table);
   act(detectFailure(table, now, limits, rank));
   now = double(++heartbeats) * limits.period;

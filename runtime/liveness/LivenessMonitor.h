@@ -89,6 +89,7 @@ private:
   bool mayGo() const;
   ReportSource source() const;
   bool hasBegun() const;
+  bool nameBackup();
   void beat();
   void act(const Failure &failure);
   [[noreturn]] void endFor(const Failure &failure);
