@@ -13,6 +13,7 @@
 #include "fsdp/Input/Nesting.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
+#include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Schedule/ProblemText.h"
 #include "fsdp/Schedule/Program.h"
 #include "fsdp/Support/Signals.h"
