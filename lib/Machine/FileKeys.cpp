@@ -211,8 +211,9 @@ fsdp::textOf(const std::string &nameOrPath,
   if (nameOrPath.find('/') == std::string::npos &&
       !endsWith(nameOrPath, ".toml")) {
     std::vector<std::string> names = namesOf(files);
+    std::string nearest = didYouMean(nameOrPath, names);
     throw Error(what + " '" + printableLine(nameOrPath) + "' is not built in" +
-                didYouMean(nameOrPath, names) + " Built in are " +
+                (nearest.empty() ? "." : nearest) + " Built in are " +
                 joinedText(names, ", ") +
                 "; a path has a '/' or ends in .toml");
   }
