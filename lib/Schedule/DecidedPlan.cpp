@@ -12,9 +12,9 @@ using llvm::StringRef;
 namespace {
 
 /// An address without the number of its block.
-struct Family {
+struct AddressPattern {
   std::string before, after;
-  bool operator<(const Family &other) const {
+  bool operator<(const AddressPattern &other) const {
     return std::tie(before, after) < std::tie(other.before, other.after);
   }
 };
@@ -25,8 +25,8 @@ using Numbers = std::vector<std::string>;
 } // namespace
 
 /// "fwd layers.3.feed_forward silu" split around "3".
-static std::pair<Family, std::string> splitAddress(StringRef block,
-                                                   StringRef address) {
+static std::pair<AddressPattern, std::string> splitAddress(StringRef block,
+                                                           StringRef address) {
   StringRef number = nn::blockNumberOf(block);
   size_t at = address.find(block) + (number.data() - block.data());
   return {{escapedGlob(address.take_front(at)),
@@ -34,11 +34,12 @@ static std::pair<Family, std::string> splitAddress(StringRef block,
           number.str()};
 }
 
-static std::string globOf(const Family &family, const Numbers &numbers) {
+static std::string globOf(const AddressPattern &pattern,
+                          const Numbers &numbers) {
   std::string number = numbers.size() == 1
                            ? numbers.front()
                            : "{" + llvm::join(numbers, ",") + "}";
-  return family.before + number + family.after;
+  return pattern.before + number + pattern.after;
 }
 
 Plan fsdp::schedule::toPlan(const problem::Problem &problem,
@@ -46,7 +47,8 @@ Plan fsdp::schedule::toPlan(const problem::Problem &problem,
                             const std::vector<uint32_t> &choice) {
   const problem::Blocks &blocks = options.blocks;
   const problem::Program &program = problem.programs[blocks.program];
-  llvm::MapVector<Family, Numbers, std::map<Family, unsigned>> numbersOf;
+  llvm::MapVector<AddressPattern, Numbers, std::map<AddressPattern, unsigned>>
+      numbersOf;
   for (auto [i, block] : llvm::enumerate(blocks.all)) {
     problem::OpSet set = options.sets[blocks.classOf[i]][choice[i]];
     for (auto [bit, op] : llvm::enumerate(block.ops)) {
@@ -54,14 +56,14 @@ Plan fsdp::schedule::toPlan(const problem::Problem &problem,
         continue;
       std::string address = addressOf(problem, program.ops[op]),
                   name(problem.text(block.name));
-      auto [family, number] = splitAddress(name, address);
-      numbersOf[family].push_back(number);
+      auto [pattern, number] = splitAddress(name, address);
+      numbersOf[pattern].push_back(number);
     }
   }
   llvm::MapVector<Numbers, Rule, std::map<Numbers, unsigned>> rules;
-  for (const auto &[family, numbers] : numbersOf) {
+  for (const auto &[pattern, numbers] : numbersOf) {
     Rule &rule = rules[numbers];
-    rule.match.push_back(globOf(family, numbers));
+    rule.match.push_back(globOf(pattern, numbers));
     rule.overrides.recompute = true;
   }
   Plan plan;
