@@ -1,6 +1,7 @@
 //===- DecidePlan.cpp - A plan for a budget of memory ---------------------===//
 #include "fsdp/Driver/DecidePlan.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
@@ -8,8 +9,6 @@
 
 using namespace fsdp;
 using namespace mlir;
-
-static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
 
 llvm::Expected<problem::Problem>
 fsdp::problemFor(ModuleOp module, const CompileOptions &options) {

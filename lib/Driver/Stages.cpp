@@ -75,9 +75,6 @@ private:
 
 } // namespace
 
-/// For failures whose diagnostics have been printed: nothing is left to say.
-static llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
-
 //===----------------------------------------------------------------------===//
 // Input
 //===----------------------------------------------------------------------===//

@@ -3,9 +3,13 @@
 #define FSDP_DRIVER_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/SourceMgr.h"
 
 namespace fsdp {
+
+/// The error of a function whose diagnostics have been printed: it has no text.
+inline llvm::Error alreadyPrinted() { return llvm::createStringError(""); }
 
 /// Prints diagnostics and their notes to stderr, each with its place: a line
 /// of the input, the module of the model, or both.
