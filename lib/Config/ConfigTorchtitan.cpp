@@ -308,7 +308,8 @@ static void addRecomputation(Rows &rows) {
   rows.sets("compile.recompute", {"\"none\"", "\"full\""}, "mode",
             "\"selective\"", "the same as compile.recompute",
             "compile.recompute = \"free\", which recomputes the values that "
-            "take almost no time");
+            "take almost no time, \"selective\" for selective_ac_option = "
+            "\"op\" or \"every-2\" for \"2\"");
   rows.any("selective_ac_option", "\"2\"", ofSelective);
   rows.any("per_op_sac_force_recompute_mm_shapes_by_fqns",
            "[\"moe.router.gate\"]", ofSelective);

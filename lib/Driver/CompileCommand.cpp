@@ -1,5 +1,6 @@
 //===- CompileCommand.cpp - From a command line to a request --------------===//
 #include "fsdp/Driver/CompileCommand.h"
+#include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Message.h"
@@ -206,8 +207,17 @@ static void checkPlanner(const CompileCommand &options, const RunConfig &config,
     refuse("decides itself; leave out --plan, or compile.plan");
   if (options.programsOnly.value_or(false))
     refuse("is for training; leave it out with --programs-only");
-  if (config.compile.recompute != RecomputePolicy::None)
+  if (config.compile.recompute != "none")
     refuse("decides what is computed again; leave out compile.recompute");
+}
+
+/// Adds what is wrong with the policy of recomputation.
+static void checkRecompute(const RunConfig &config, ConfigErrors &errors) {
+  try {
+    parseRecomputePolicy(config.compile.recompute);
+  } catch (const Error &error) {
+    errors.add(error.what(), "compile.recompute");
+  }
 }
 
 /// Adds what is wrong with where plan and output are.
@@ -270,6 +280,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   checkFiles(options, errors);
   checkReduce(options, config, errors);
   checkPlanner(options, config, errors);
+  checkRecompute(config, errors);
   ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);

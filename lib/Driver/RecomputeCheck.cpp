@@ -58,7 +58,7 @@ std::optional<int64_t> RecomputeCheck::arenaWithoutRules() {
   CompileOptions byRule = options;
   byRule.pipeline.plan.clear();
   byRule.pipeline.memoryBudget = 0;
-  byRule.compile.recompute = RecomputePolicy::None;
+  byRule.compile.recompute = "none";
   module->setAttr(dist::kPlanAttr, kept.plan);
   PassManager planning(context, ModuleOp::getOperationName());
   addPlan(planning, byRule);

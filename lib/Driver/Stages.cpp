@@ -265,7 +265,7 @@ llvm::Error Compilation::runPasses() {
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;
   bool mayRecompute = !request.config.pipeline.plan.empty() ||
-                      request.config.compile.recompute != RecomputePolicy::None;
+                      request.config.compile.recompute != "none";
   if (mayRecompute && request.emit >= Stage::Exec)
     check.emplace(passes, request.config);
   if (failed(passes.run(*module)))

@@ -1,6 +1,7 @@
 //===- Decisions.cpp - What a plan means for a module ---------------------===//
 #include "fsdp/Schedule/Decisions.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Schedule/RecomputedValues.h"
 #include "fsdp/Support/NearestName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -54,12 +55,6 @@ static llvm::StringMap<std::string> unitsByRule(ArrayRef<StringRef> parameters,
   return unitOf;
 }
 
-static bool isRecomputed(const DecisionPoint &point, RecomputePolicy policy) {
-  return policy == RecomputePolicy::Full   ? point.staysInBlock
-         : policy == RecomputePolicy::Free ? point.isFree
-                                           : false;
-}
-
 Decisions Decisions::byRule(const DecisionPoints &points,
                             const PlannerOptions &options) {
   llvm::StringMap<std::string> unitOf =
@@ -67,11 +62,13 @@ Decisions Decisions::byRule(const DecisionPoints &points,
   std::string kept = options.reshard == ReshardPolicy::Default
                          ? unitOf.lookup(points.usedLast())
                          : std::string();
+  llvm::DenseSet<dist::OriginAttr> recomputed =
+      recomputedValues(points, parseRecomputePolicy(options.recompute));
   Decisions result;
   for (const auto &[origin, point] : points.all()) {
     Decision &decision = result.decisions[origin];
     if (!point.kind || point.parameter.empty()) {
-      decision.recompute = isRecomputed(point, options.recompute);
+      decision.recompute = recomputed.contains(origin);
       continue;
     }
     decision.bucket = unitOf.lookup(point.parameter);

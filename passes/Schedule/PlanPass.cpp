@@ -2,6 +2,7 @@
 
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Schedule/SemanticDigest.h"
+#include "fsdp/Support/Error.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
 #include "llvm/Support/FileSystem.h"
@@ -23,8 +24,10 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     schedule::DecisionPoints points(module);
-    schedule::Decisions decisions =
-        schedule::Decisions::byRule(points, options());
+    FailureOr<schedule::Decisions> byRule = decideByRule(module, points);
+    if (failed(byRule))
+      return signalPassFailure();
+    schedule::Decisions &decisions = *byRule;
     FailureOr<std::optional<schedule::Plan>> plan = given(module);
     if (failed(plan))
       return signalPassFailure();
@@ -83,6 +86,15 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
       digests.push_back(one.digest);
     op->setAttr(dist::kSemanticDigestAttr,
                 DenseI64ArrayAttr::get(op->getContext(), digests));
+  }
+
+  FailureOr<schedule::Decisions>
+  decideByRule(ModuleOp module, const schedule::DecisionPoints &points) const {
+    try {
+      return schedule::Decisions::byRule(points, options());
+    } catch (const Error &error) {
+      return module.emitError(error.what());
+    }
   }
 
   schedule::PlannerOptions options() const {

@@ -114,22 +114,6 @@ template <> struct Spellings<Fusion> {
                                              {Fusion::Chains, "chains"}};
 };
 
-/// Which values of blocks are computed again. ReshardPolicy decides about
-/// gathered parameters.
-enum class RecomputePolicy {
-  None,
-  Free, ///< Values that one pass over kept values computes.
-  Full, ///< All values of the block but its results.
-};
-template <> struct Spellings<RecomputePolicy> {
-  static constexpr Spelling<RecomputePolicy> all[] = {
-      {RecomputePolicy::None, "none", "none"},
-      {RecomputePolicy::Free, "free",
-       "values that one pass over kept values computes"},
-      {RecomputePolicy::Full, "full",
-       "all values of the block but its results"}};
-};
-
 /// Who decides what is computed again.
 enum class Planner { Rule, Auto };
 template <> struct Spellings<Planner> {
@@ -350,7 +334,9 @@ struct CompileOptions {
     Bucketing bucket = Bucketing::Block;
     Overlap overlap = Overlap::Block;
     Fusion fuse = Fusion::Chains;
-    RecomputePolicy recompute = RecomputePolicy::None;
+    /// See parseRecomputePolicy. ReshardPolicy decides about gathered
+    /// parameters.
+    std::string recompute = "none";
     AccumulateGathers accumulateGathers = AccumulateGathers::Repeat;
     AccumulateReduce accumulateReduce = AccumulateReduce::Every;
     AttentionKernel attention = AttentionKernel::Auto;
@@ -383,10 +369,16 @@ struct CompileOptions {
       table.add(
           "compile.recompute", recompute,
           "values that the backward pass computes again instead of keeping "
-          "them; free: activation functions, products and norms of kept values "
-          "in blocks, for almost no time; full: all of a block but its "
-          "results, for about a quarter more operations; every value produces "
-          "the same bits, and the rules of --plan override it");
+          "them; none; free: activation functions, products and norms of kept "
+          "values in blocks, for almost no time; full: all of a block but its "
+          "results, for about a quarter more operations; every-N: full in "
+          "every N-th block; selective, or eager: all but attention, "
+          "reductions and every second matmul of a block, as torchtitan's "
+          "selective op; sac: all but attention, reductions and matmuls; "
+          "save:OPS: all but OPS, recompute:OPS: OPS alone, where OPS are "
+          "names of ops, or MODULE::OP with a glob over modules, separated by "
+          "|; every value produces the same bits, and the rules of --plan "
+          "override it");
       table.add("compile.accumulate_gathers", accumulateGathers,
                 "with several microbatches; repeat: each microbatch gathers "
                 "the parameters; keep: the step gathers them once and keeps "

@@ -60,7 +60,7 @@ enum class UnitPolicy {
 struct PlannerOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;
-  RecomputePolicy recompute = RecomputePolicy::None;
+  std::string recompute = "none"; ///< See parseRecomputePolicy.
   bool bucket = true;
   bool overlap = true;
   int64_t prefetch = 1;

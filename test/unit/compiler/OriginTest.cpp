@@ -114,7 +114,7 @@ TEST(Origin, AModelsAreReadBack) {
   auto module = llvm::cantFail(traceModel(context, spec, {2, 4}));
   CompileOptions options;
   options.pipeline.mesh = "dp_shard=2";
-  options.compile.recompute = RecomputePolicy::Full;
+  options.compile.recompute = "full";
   PassManager manager(&context);
   buildTrainPipeline(manager, options, PipelineLevel::Schedule);
   ASSERT_TRUE(succeeded(manager.run(*module)));

@@ -259,9 +259,9 @@ TEST(PlanMeaning, SurvivesItsText) {
       Plan whole = decisions.plan(points);
       llvm::Expected<Plan> again = parseJSON(toJSON(whole), "plan");
       ASSERT_TRUE(static_cast<bool>(again));
-      Decisions other = Decisions::byRule(
-          points, {UnitPolicy::Whole, ReshardPolicy::Always,
-                   RecomputePolicy::Full, false, false, 2, 2});
+      Decisions other =
+          Decisions::byRule(points, {UnitPolicy::Whole, ReshardPolicy::Always,
+                                     "full", false, false, 2, 2});
       llvm::Error error = other.apply(std::move(*again), points);
       ASSERT_FALSE(static_cast<bool>(error))
           << llvm::toString(std::move(error)) << toJSON(whole);

@@ -120,20 +120,21 @@ TEST(TorchtitanKeys, SetKeysOfOurs) {
   for (const char *value : {"none", "full"}) {
     RunConfig config;
     applyConfigOverrides(config, {"--" + mode, value});
-    EXPECT_EQ(spelled(config.compile.recompute), value);
+    EXPECT_EQ(config.compile.recompute, value);
   }
   EXPECT_EQ(errorOf(mode, "\"selective\""),
             "activation_checkpoint.mode = \"selective\" is not supported (the "
             "same as compile.recompute); use compile.recompute = \"free\", "
-            "which recomputes the values that take almost no time, and leave "
-            "the key out or set it to \"none\" or \"full\"");
+            "which recomputes the values that take almost no time, "
+            "\"selective\" for selective_ac_option = \"op\" or \"every-2\" for "
+            "\"2\", and leave the key out or set it to \"none\" or \"full\"");
   // Neither a command line nor a file may contradict itself by two keys; of
   // one key on the command line the last value counts.
   auto commandLine = [](const std::vector<std::string> &args) {
     RunConfig config;
     std::string problem =
         messageOf([&] { applyConfigOverrides(config, args); });
-    return problem.empty() ? spelled(config.compile.recompute) : problem;
+    return problem.empty() ? config.compile.recompute : problem;
   };
   const std::string full = "--" + mode + "=full";
   const std::string none = "--" + mode + "=none";
