@@ -5,6 +5,7 @@
 #include "fsdp/Config/PlacementPolicy.h"
 #include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
+#include "fsdp/Driver/ExplainPlan.h"
 #include "fsdp/Driver/RecomputeCheck.h"
 #include "fsdp/Emit/Emit.h"
 #include "fsdp/Emit/EmitManifest.h"
@@ -44,9 +45,12 @@ public:
 
   llvm::Error run();
   Expected<PlannedProblem> plan();
+  Expected<std::string> explain(const simulation::Costs &costs);
 
 private:
   llvm::Error read();
+  /// The same, of what can be planned.
+  llvm::Error readUnplanned();
   llvm::Error readFile();
   llvm::Error trace();
   llvm::Error runPasses();
@@ -489,13 +493,29 @@ llvm::Error Compilation::run() {
   return llvm::Error::success();
 }
 
-Expected<PlannedProblem> Compilation::plan() {
-  DiagnosticPrinter printer(sources, &context);
+llvm::Error Compilation::readUnplanned() {
   if (llvm::Error error = read())
     return error;
   if (!module->getOps<exec::ProgramOp>().empty())
     return llvm::createStringError(
         "the text is a planned exec module, which has no schedule any more");
+  return llvm::Error::success();
+}
+
+Expected<std::string> Compilation::explain(const simulation::Costs &costs) {
+  DiagnosticPrinter printer(sources, &context);
+  if (llvm::Error error = readUnplanned())
+    return error;
+  return explainPlan(*module, request.config, costs);
+}
+
+Expected<PlannedProblem> Compilation::plan() {
+  DiagnosticPrinter printer(sources, &context);
+  if (llvm::Error error = readUnplanned())
+    return error;
+  if (request.config.compile.plan == Planner::Auto)
+    if (llvm::Error error = decidePlan(*module, request.config))
+      return error;
   if (llvm::Error error = runPasses())
     return error;
   Expected<problem::Problem> problem = problemFor(*module, request.config);
@@ -512,6 +532,12 @@ Expected<PlannedProblem> Compilation::plan() {
 Expected<PlannedProblem> fsdp::planProblem(Request request) {
   request.emit = Stage::Problem;
   return Compilation(request, llvm::nulls()).plan();
+}
+
+Expected<std::string> fsdp::explain(Request request,
+                                    const simulation::Costs &costs) {
+  request.emit = Stage::Problem;
+  return Compilation(request, llvm::nulls()).explain(costs);
 }
 
 llvm::Error fsdp::compile(const Request &request, llvm::raw_ostream &log) {

@@ -132,5 +132,8 @@ fsdp::schedule::recomputedValues(const DecisionPoints &points,
   for (dist::OriginAttr origin : inBlocks)
     if (isRecomputed(origin, points.all().find(origin)->second))
       found.insert(origin);
+  if (policy.kind == Kind::Every && found.empty() && !inBlocks.empty())
+    throw Error("compile.recompute: 'every-" + std::to_string(policy.every) +
+                "' names no block: the model has fewer");
   return found;
 }

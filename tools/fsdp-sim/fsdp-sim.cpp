@@ -41,6 +41,9 @@ EXAMPLES:
   All collectives, and the timeline to open in ui.perfetto.dev:
     fsdp-sim --config run.toml --ranks 8 --all --trace step.json
 
+  8B must fit into 40 GB: what does that cost?
+    fsdp-sim --model.name llama3 --model.flavor 8B --training.seq_len 8192 --training.mixed_precision_param bfloat16 --ranks 8 --explain --memory-budget 40GB
+
   As JSON; and what the machines and profiles are:
     fsdp-sim --config run.toml --ranks 8 --json
     fsdp-sim --list
@@ -82,6 +85,16 @@ static cl::opt<std::string>
 static cl::opt<std::string> planFile(
     "plan", cl::value_desc("FILE.json"),
     cl::desc("Plan of the schedule (default: what fsdp-compile plans)"),
+    cl::cat(category));
+static cl::opt<bool> wantExplain(
+    "explain",
+    cl::desc("Print what --memory-budget costs: the plan that compile.plan = "
+             "auto decides, the price of each GiB, and other policies"),
+    cl::cat(category));
+static cl::opt<std::string> memoryBudget(
+    "memory-budget", cl::value_desc("SIZE"),
+    cl::desc("Bytes of the arena for --explain and compile.plan = auto, as "
+             "40GB or 60GiB (with --explain the machine's memory by default)"),
     cl::cat(category));
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("NAME|FILE.toml"),
@@ -153,8 +166,7 @@ static PlannedProblem readProblem() {
   return planned;
 }
 
-static llvm::Expected<PlannedProblem>
-planned(const char *argv0, std::vector<std::string> settings) {
+static Request requestOf(const char *argv0, std::vector<std::string> settings) {
   CompileCommand options;
   options.input = input;
   options.configPath = configPath;
@@ -166,9 +178,30 @@ planned(const char *argv0, std::vector<std::string> settings) {
     options.mesh = mesh;
   if (planFile.getNumOccurrences())
     options.plan = planFile;
+  if (memoryBudget.getNumOccurrences())
+    options.memoryBudget = memoryBudget;
   options.workspaces = workspaces;
   options.argv0 = argv0;
-  return planProblem(makeRequest(options, llvm::nulls()));
+  return makeRequest(options, llvm::nulls());
+}
+
+static llvm::Error explainBudget(const char *argv0,
+                                 std::vector<std::string> settings) {
+  if (!problemPath.empty() || wantJson || wantAll || !tracePath.empty())
+    throw Error("--explain goes without --problem, --json, --all and --trace: "
+                "it is a page about a model");
+  Machine machine = loadMachine(machineName);
+  CostModel model(machine, loadProfile(profileName));
+  if (!memoryBudget.getNumOccurrences())
+    memoryBudget.addOccurrence(0, "memory-budget",
+                               std::to_string(machine.device.memoryBytes));
+  settings.push_back("--compile.plan=auto");
+  llvm::Expected<std::string> page =
+      explain(requestOf(argv0, std::move(settings)), {model, sums});
+  if (!page)
+    return page.takeError();
+  writeFileAtomically(outputPath, *page);
+  return llvm::Error::success();
 }
 
 static llvm::Error simulateStep(const char *argv0,
@@ -176,7 +209,7 @@ static llvm::Error simulateStep(const char *argv0,
   // What costs nothing is checked first.
   CostModel model(loadMachine(machineName), loadProfile(profileName));
   llvm::Expected<PlannedProblem> what =
-      problemPath.empty() ? planned(argv0, std::move(settings))
+      problemPath.empty() ? planProblem(requestOf(argv0, std::move(settings)))
                           : llvm::Expected<PlannedProblem>(readProblem());
   if (!what)
     return what.takeError();
@@ -211,7 +244,9 @@ int main(int argc, char **argv) {
   try {
     if (wantList)
       writeFileAtomically(outputPath, listOfFiles());
-    else if (llvm::Error error = simulateStep(argv[0], std::move(settings))) {
+    else if (llvm::Error error =
+                 wantExplain ? explainBudget(argv[0], std::move(settings))
+                             : simulateStep(argv[0], std::move(settings))) {
       message = llvm::toString(std::move(error));
       status = 1;
     }

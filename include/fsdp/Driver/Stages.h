@@ -6,6 +6,7 @@
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Schedule/ProblemOrder.h"
+#include "fsdp/Simulation/Durations.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
@@ -57,6 +58,11 @@ struct PlannedProblem {
 
 /// That of `request`, whatever it wants to be written. Errors are as compile's.
 llvm::Expected<PlannedProblem> planProblem(Request request);
+
+/// What the memory budget of `request` costs by the times of `costs`
+/// (ExplainPlan.h). Errors are as compile's.
+llvm::Expected<std::string> explain(Request request,
+                                    const simulation::Costs &costs);
 
 /// Runs the stages up to the wanted one and writes what it gives. A summary
 /// goes to `log`. On failure the diagnostics have been printed and the error's

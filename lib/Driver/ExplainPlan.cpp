@@ -1,0 +1,238 @@
+//===- ExplainPlan.cpp - What a budget of memory costs --------------------===//
+#include "fsdp/Driver/ExplainPlan.h"
+#include "PlanTrials.h"
+#include "fsdp/Config/RecomputePolicy.h"
+#include "fsdp/Driver/DecidePlan.h"
+#include "fsdp/Driver/Diagnostics.h"
+#include "fsdp/Memory/Report.h"
+#include "fsdp/Schedule/ProblemOf.h"
+#include "fsdp/Simulation/Simulate.h"
+#include "fsdp/Support/Text.h"
+
+using namespace fsdp;
+using namespace mlir;
+
+static constexpr int64_t kGiB = int64_t(1) << 30;
+
+static double milliseconds(Duration duration) {
+  return duration.seconds() * 1e3;
+}
+
+static double gibibytes(int64_t bytes) {
+  return static_cast<double>(bytes) / kGiB;
+}
+
+namespace {
+
+struct Row {
+  std::string name;
+  int64_t arena = 0;
+  simulation::StepResult step;
+};
+
+class Explainer {
+public:
+  Explainer(const PlanTrials &trials, const problem::Problem &problem,
+            problem::Candidate given, const simulation::Costs &costs,
+            int64_t budget)
+      : trials(trials), problem(problem), base(std::move(given)), costs(costs),
+        budget(budget), decider(problem, base, costs.model) {}
+
+  /// Nothing after an error.
+  std::optional<std::string> run() {
+    std::optional<FoundPlan> found = findPlan(trials, problem, decider, budget);
+    if (!found || !addPolicies())
+      return std::nullopt;
+    OwningOpRef<ModuleOp> planned = trials.planned(&found->plan);
+    if (!planned)
+      return std::nullopt;
+    Row decided{"decided", found->arena,
+                simulate(schedule::candidateOf(problem, *planned))};
+    appendAnswer(decided);
+    appendRows(decided);
+    appendPrices();
+    appendWords(*found);
+    return std::move(text);
+  }
+
+private:
+  simulation::StepResult simulate(const problem::Candidate &candidate) const {
+    return simulation::simulate(problem, candidate, "train", costs);
+  }
+
+  bool addPolicies() {
+    size_t blocks = decider.options().blocks.all.size();
+    for (const std::string &name : knownRecomputePolicies()) {
+      RecomputePolicy policy = parseRecomputePolicy(name);
+      if (policy.every > static_cast<int64_t>(blocks))
+        continue;
+      OwningOpRef<ModuleOp> copy = trials.plannedBy(name);
+      if (!copy)
+        return false;
+      simulation::StepResult step =
+          simulate(schedule::candidateOf(problem, *copy));
+      std::optional<int64_t> arena = trials.arena(*copy);
+      if (!arena)
+        return false;
+      rows.push_back({name, *arena, std::move(step)});
+    }
+    return true;
+  }
+
+  /// What a policy computes beyond "none", which is the first one.
+  double lost(const Row &row) const {
+    return milliseconds(row.step.compute) -
+           milliseconds(rows.front().step.compute);
+  }
+
+  void appendAnswer(const Row &decided) {
+    const Row &none = rows.front();
+    double step = milliseconds(decided.step.total),
+           before = milliseconds(none.step.total),
+           compute = milliseconds(decided.step.compute),
+           link = milliseconds(decided.step.link);
+    appendFormat(text, "%s on %lld ranks, budget %s (%lld bytes)\n",
+                 costs.model.machine().name.c_str(),
+                 static_cast<long long>(problem.ranks),
+                 formatBytes(budget).c_str(), static_cast<long long>(budget));
+    if (none.arena <= budget)
+      appendFormat(text, "fits as it is: %s when nothing is computed again\n",
+                   formatBytes(none.arena).c_str());
+    appendFormat(text,
+                 "fits in %s: a step takes %.1f ms, %+.1f ms (%+.1f %%) to "
+                 "computing nothing again, which needs %s\n",
+                 formatBytes(decided.arena).c_str(), step, step - before,
+                 100 * (step - before) / before,
+                 formatBytes(none.arena).c_str());
+    appendFormat(text,
+                 "%s-bound: compute takes %.1f ms, communication %.1f ms, "
+                 "of which compute waits for %.1f ms\n\n",
+                 compute < link ? "communication" : "compute", compute, link,
+                 milliseconds(decided.step.exposed));
+  }
+
+  void appendRow(const Row &row) {
+    bool fits = row.arena <= budget;
+    appendFormat(text, "%-11s %10s  %-5s %10.1f %+11.1f %10.1f\n",
+                 row.name.c_str(), formatBytes(row.arena).c_str(),
+                 fits ? "fits" : "no", milliseconds(row.step.compute),
+                 lost(row), milliseconds(row.step.total));
+  }
+
+  void appendRows(const Row &decided) {
+    appendFormat(text, "%-11s %10s  %-5s %10s %11s %10s\n", "plan", "arena", "",
+                 "compute ms", "beyond none", "step ms");
+    appendRow(decided);
+    for (const Row &row : rows)
+      appendRow(row);
+  }
+
+  /// What each GiB costs where the budget is a few of them larger or smaller.
+  void appendPrices() {
+    appendFormat(text, "\n%-11s %10s  %-5s %10s %11s %10s\n", "live bytes",
+                 "GiB", "", "compute ms", "ms per GiB", "step ms");
+    std::optional<std::pair<double, double>> last; // GiB, ms
+    for (int64_t more : {8, 4, 2, 1, 0, -1, -2, -4, -8}) {
+      std::optional<problem::Decided> decided =
+          decider.decide(budget + more * kGiB);
+      double size = gibibytes(budget + more * kGiB);
+      if (!decided) {
+        appendFormat(text,
+                     "budget %+3lld %11.1f  nothing fits; the least is %s\n",
+                     static_cast<long long>(more), size,
+                     formatBytes(decider.least().bytes).c_str());
+        return;
+      }
+      simulation::StepResult step = simulate(problem::withRecomputation(
+          problem, base, decider.options(), decided->choice));
+      double compute = milliseconds(step.compute);
+      std::string price =
+          last ? format("%.1f", (compute - last->second) / (last->first - size))
+               : "";
+      appendFormat(text, "budget %+3lld %11.1f  %-5s %10.1f %11s %10.1f\n",
+                   static_cast<long long>(more), size, "", compute,
+                   price.c_str(), milliseconds(step.total));
+      last = {size, compute};
+    }
+  }
+
+  /// What `choice` computes again in a block, by names inside it.
+  std::string wordsOf(const std::vector<uint32_t> &choice,
+                      size_t number) const {
+    const problem::Blocks &blocks = decider.options().blocks;
+    const problem::Program &program = problem.programs[blocks.program];
+    const problem::Block &block = blocks.all[number];
+    problem::OpSet set =
+        decider.options().sets[blocks.classOf[number]][choice[number]];
+    std::string before = "fwd " + std::string(problem.text(block.name)), words;
+    for (size_t bit = 0; bit < block.ops.size(); ++bit) {
+      if ((set >> bit & 1) == 0)
+        continue;
+      std::string name = addressOf(problem, program.ops[block.ops[bit]]);
+      if (name.compare(0, before.size(), before) == 0)
+        name.erase(0, before.size() + 1);
+      words += (words.empty() ? "" : ", ") + name;
+    }
+    return words.empty() ? "nothing" : words;
+  }
+
+  void appendWords(const FoundPlan &found) {
+    text += "\ncomputed again in the backward pass\n";
+    if (!found.policy.empty()) {
+      text += "  what compile.recompute = \"" + found.policy + "\" says\n";
+      return;
+    }
+    const problem::Blocks &blocks = decider.options().blocks;
+    for (size_t begin = 0, end = 0; begin < blocks.all.size(); begin = end) {
+      std::string words = wordsOf(found.choice, begin);
+      for (end = begin + 1; end < blocks.all.size(); ++end)
+        if (wordsOf(found.choice, end) != words)
+          break;
+      std::string from(problem.text(blocks.all[begin].name)),
+          to(problem.text(blocks.all[end - 1].name));
+      text +=
+          "  " + (from == to ? from : from + " to " + to) + ": " + words + "\n";
+    }
+  }
+
+  const PlanTrials &trials;
+  const problem::Problem &problem;
+  problem::Candidate base;
+  const simulation::Costs &costs;
+  int64_t budget;
+  problem::RecomputeDecider decider;
+  std::vector<Row> rows; ///< Of policies, "none" first.
+  std::string text;
+};
+
+} // namespace
+
+llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
+                                              const CompileOptions &options,
+                                              const simulation::Costs &costs) {
+  if (module->hasAttr(dist::kPlanAttr))
+    return llvm::createStringError(
+        "the text states a plan (fsdp.plan), and --explain is about the one "
+        "that the compiler decides; leave it out");
+  PlanTrials trials(module, options);
+  ScopedDiagnosticHandler quiet(
+      module.getContext(), [](Diagnostic &diagnostic) {
+        return failure(diagnostic.getSeverity() == DiagnosticSeverity::Error);
+      });
+  if (failed(trials.address()))
+    return alreadyPrinted();
+  llvm::Expected<problem::Problem> problem =
+      problemFor(trials.unplanned(), options);
+  if (!problem)
+    return problem.takeError();
+  OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
+  if (!byRule)
+    return alreadyPrinted();
+  Explainer explainer(trials, *problem,
+                      schedule::candidateOf(*problem, *byRule), costs,
+                      options.pipeline.memoryBudget);
+  std::optional<std::string> text = explainer.run();
+  if (!text)
+    return alreadyPrinted();
+  return std::move(*text);
+}

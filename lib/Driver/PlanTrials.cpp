@@ -1,0 +1,141 @@
+//===- PlanTrials.cpp - Plans for one module, tried on copies -------------===//
+#include "PlanTrials.h"
+#include "dialects/Exec/Exec.h"
+#include "fsdp/Schedule/DecidedPlan.h"
+#include "passes/Pipelines.h"
+
+using namespace fsdp;
+using namespace mlir;
+
+PlanTrials::PlanTrials(ModuleOp module, const CompileOptions &given)
+    : options(given), addressed(module.clone()) {
+  options.pipeline.memoryBudget = 0;
+}
+
+LogicalResult PlanTrials::address() {
+  PassManager passes(addressed->getContext(), ModuleOp::getOperationName());
+  buildTrainPipeline(passes, options, PipelineLevel::Addresses);
+  return passes.run(*addressed);
+}
+
+OwningOpRef<ModuleOp>
+PlanTrials::plannedWith(const schedule::Plan *plan,
+                        const CompileOptions &with) const {
+  OwningOpRef<ModuleOp> copy(unplanned().clone());
+  MLIRContext *context = copy->getContext();
+  if (plan)
+    (*copy)->setAttr(dist::kPlanAttr, schedule::toAttribute(context, *plan));
+  PassManager passes(context, ModuleOp::getOperationName());
+  addPlan(passes, with);
+  if (failed(passes.run(*copy)))
+    return nullptr;
+  return copy;
+}
+
+OwningOpRef<ModuleOp> PlanTrials::planned(const schedule::Plan *plan) const {
+  return plannedWith(plan, options);
+}
+
+OwningOpRef<ModuleOp> PlanTrials::plannedBy(const std::string &policy) const {
+  CompileOptions with = options;
+  with.compile.recompute = policy;
+  return plannedWith(nullptr, with);
+}
+
+std::optional<int64_t> PlanTrials::arena(ModuleOp planned,
+                                         int64_t budget) const {
+  CompileOptions limited = options;
+  limited.pipeline.memoryBudget = budget;
+  PassManager passes(planned->getContext(), ModuleOp::getOperationName());
+  addPlannedArena(passes, limited);
+  if (failed(passes.run(planned)))
+    return std::nullopt;
+  return planned->getAttrOfType<IntegerAttr>(exec::kArenaBytesAttr).getInt();
+}
+
+std::optional<int64_t> PlanTrials::arena(const schedule::Plan &plan,
+                                         int64_t budget) const {
+  OwningOpRef<ModuleOp> copy = planned(&plan);
+  return copy ? arena(*copy, budget) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The plan for a budget
+//===----------------------------------------------------------------------===//
+
+/// Decides, plans the arena, and decides again with fewer bytes.
+static FailureOr<std::optional<FoundPlan>>
+decideAndPack(const PlanTrials &trials, const problem::Problem &problem,
+              const problem::RecomputeDecider &decider, int64_t budget) {
+  int64_t target = budget;
+  while (std::optional<problem::Decided> decided = decider.decide(target)) {
+    schedule::Plan plan =
+        schedule::toPlan(problem, decider.options(), decided->choice);
+    std::optional<int64_t> arena = trials.arena(plan);
+    if (!arena)
+      return failure();
+    if (*arena <= budget)
+      return std::optional<FoundPlan>(
+          FoundPlan{std::move(plan), "", std::move(decided->choice), *arena});
+    // How much a plan leaves empty differs from plan to plan: small steps find
+    // one that packs well.
+    int64_t step = std::max<int64_t>((*arena - budget) / 3, 1);
+    target = std::min(target, decided->bytes) - step;
+  }
+  return std::optional<FoundPlan>();
+}
+
+/// The plan of "full": what needs the fewest live bytes may leave more gaps.
+static std::optional<FoundPlan> planOfFull(const PlanTrials &trials) {
+  FoundPlan found;
+  found.policy = "full";
+  OwningOpRef<ModuleOp> copy = trials.plannedBy(found.policy);
+  FailureOr<schedule::Plan> plan =
+      copy ? schedule::planOf(*copy) : FailureOr<schedule::Plan>(failure());
+  if (failed(plan))
+    return std::nullopt;
+  found.plan = std::move(*plan);
+  std::optional<int64_t> arena = trials.arena(*copy);
+  if (!arena)
+    return std::nullopt;
+  found.arena = *arena;
+  return found;
+}
+
+/// The error about `plan`, whose arena is the smallest.
+static void failBudget(const PlanTrials &trials, const schedule::Plan &plan,
+                       int64_t budget) {
+  ScopedDiagnosticHandler handler(
+      trials.unplanned().getContext(), [](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          diagnostic.attachNote()
+              << "compile.plan = auto: no recomputation needs fewer bytes; "
+                 "more ranks to shard over, tensor parallelism "
+                 "(parallelism.tensor_parallel_degree), or fewer tokens per "
+                 "rank (training.local_batch_size, training.seq_len) would";
+        return failure();
+      });
+  (void)trials.arena(plan, budget);
+}
+
+std::optional<FoundPlan>
+fsdp::findPlan(const PlanTrials &trials, const problem::Problem &problem,
+               const problem::RecomputeDecider &decider, int64_t budget) {
+  FailureOr<std::optional<FoundPlan>> found =
+      decideAndPack(trials, problem, decider, budget);
+  if (failed(found))
+    return std::nullopt;
+  if (*found)
+    return std::move(*found);
+  std::optional<FoundPlan> full = planOfFull(trials);
+  if (!full)
+    return std::nullopt;
+  if (full->arena <= budget)
+    return full;
+  schedule::Plan least =
+      schedule::toPlan(problem, decider.options(), decider.least().choice);
+  std::optional<int64_t> arena = trials.arena(least);
+  if (arena)
+    failBudget(trials, *arena < full->arena ? least : full->plan, budget);
+  return std::nullopt;
+}
