@@ -52,6 +52,7 @@ public:
     appendRows(decided);
     appendPrices();
     appendWords(*found);
+    appendNotes();
     return std::move(text);
   }
 
@@ -193,6 +194,14 @@ private:
       text +=
           "  " + (from == to ? from : from + " to " + to) + ": " + words + "\n";
     }
+  }
+
+  void appendNotes() {
+    appendFormat(text,
+                 "\nto compile it: --compile.plan auto --memory-budget %lld; a "
+                 "GPU also holds CUDA's context and NCCL's buffers, beside "
+                 "the arena\n",
+                 static_cast<long long>(budget));
   }
 
   const PlanTrials &trials;

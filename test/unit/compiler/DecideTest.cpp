@@ -78,6 +78,74 @@ void tryBudgets(const problem::RecomputeDecider &decider,
   }
 }
 
+/// What a policy of compile.recompute decides.
+problem::Candidate candidateBy(ProblemCase &program,
+                               const std::string &policy) {
+  OwningOpRef<ModuleOp> copy(program.addressed().clone());
+  schedule::DecisionPoints points(*copy);
+  schedule::PlannerOptions options;
+  options.recompute = policy;
+  schedule::Decisions::byRule(points, options).stamp(*copy, points);
+  return schedule::candidateOf(program.problem, *copy);
+}
+
+struct Needs {
+  int64_t bytes = 0;
+  Duration time;
+};
+
+/// What no arena of `candidate` can beat, and how long the program of the
+/// blocks computes.
+Needs needsOf(const problem::Problem &problem,
+              const problem::Candidate &candidate, size_t trained,
+              const CostModel &cost) {
+  Needs needs;
+  std::vector<int64_t> peaks;
+  for (size_t i = 0; i < problem.programs.size(); ++i)
+    peaks.push_back(peakOf(problem, candidate, i));
+  std::vector<int64_t> bounds = problem::lowerBounds(problem, peaks);
+  needs.bytes = *std::max_element(bounds.begin(), bounds.end());
+  problem::Sequence sequence = problem::order(problem, candidate, trained);
+  problem::StepDuration duration =
+      problem::stepTimes(problem, problem.programs[trained], cost);
+  for (const problem::Step &step : sequence.steps)
+    needs.time += duration(sequence, step);
+  return needs;
+}
+
+TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
+  std::vector<ProblemSetting> settings = {
+      {"dp 4", llamaOf(6), "dp_shard=4", 2, 128},
+      {"longer", llamaOf(5), "dp_shard=2", 1, 512},
+      {"dp 2 x tp 2", llamaOf(4), "dp_shard=2,tp=2:tensor", 2, 128},
+      {"4 microbatches", llamaOf(4), "dp_shard=4", 2, 128, ParamDtype::BFloat16,
+       ShardMode::Auto, 4}};
+  CostModel cost(loadMachine("h100"));
+  for (const ProblemSetting &setting : settings) {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    ProblemCase program(context, setting);
+    ASSERT_TRUE(program.isGood) << setting.name;
+    problem::Candidate base = candidateOf(program, {});
+    problem::RecomputeDecider decider(program.problem, base, cost);
+    size_t trained = decider.options().blocks.program;
+    for (const char *policy : {"none", "free", "full", "every-2", "every-3",
+                               "selective", "sac", "save:attention"}) {
+      Needs given =
+          needsOf(program.problem, candidateBy(program, policy), trained, cost);
+      std::optional<problem::Decided> decided = decider.decide(given.bytes);
+      ASSERT_TRUE(decided) << setting.name << ", " << policy;
+      Needs found = needsOf(program.problem,
+                            problem::withRecomputation(program.problem, base,
+                                                       decider.options(),
+                                                       decided->choice),
+                            trained, cost);
+      EXPECT_LE(found.bytes, given.bytes) << setting.name << ", " << policy;
+      EXPECT_LE(found.time.picoseconds(), given.time.picoseconds())
+          << setting.name << ", " << policy;
+    }
+  }
+}
+
 TEST(Decide, BytesAreTheCompilers) {
   std::vector<ProblemSetting> settings = {
       {"dp 4", llamaOf(5), "dp_shard=4", 2, 128},
