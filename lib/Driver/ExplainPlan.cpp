@@ -165,11 +165,14 @@ private:
     const problem::Block &block = blocks.all[number];
     problem::OpSet set =
         decider.options().sets[blocks.classOf[number]][choice[number]];
-    std::string before = "fwd " + std::string(problem.text(block.name)), words;
+    std::string words;
     for (size_t bit = 0; bit < block.ops.size(); ++bit) {
       if ((set >> bit & 1) == 0)
         continue;
-      std::string name = addressOf(problem, program.ops[block.ops[bit]]);
+      const problem::Op &op = program.ops[block.ops[bit]];
+      std::string name = addressOf(problem, op), before(phaseName(op.phase));
+      before += " ";
+      before += problem.text(block.name);
       if (name.compare(0, before.size(), before) == 0)
         name.erase(0, before.size() + 1);
       words += (words.empty() ? "" : ", ") + name;

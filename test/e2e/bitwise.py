@@ -17,8 +17,10 @@ from support.tensors import full_tensor, read_safetensors
 PLANS = [
     dict(mode="replicate", bucket="none", overlap="none", reshard="default",
          fuse="none"),
-    dict(mode="replicate", bucket="block", overlap="block", reshard="default"),
-    dict(mode="fully_shard", bucket="none", overlap="none", reshard="never"),
+    dict(mode="replicate", bucket="block", overlap="block", reshard="default",
+         recompute="selective"),
+    dict(mode="fully_shard", bucket="none", overlap="none", reshard="never",
+         recompute="every-2"),
     dict(mode="fully_shard", bucket="none", overlap="block", reshard="always",
          recompute="free"),
     dict(mode="fully_shard", bucket="block", overlap="none", reshard="always",

@@ -10,6 +10,7 @@
 
 #include "fsdp/Config/ConfigOption.h"
 #include "fsdp/Config/MeshOption.h"
+#include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Support/CheckedSize.h"
 
 namespace fsdp {
@@ -366,19 +367,7 @@ struct CompileOptions {
       table.add("compile.fuse", fuse,
                 "kernels of pointwise and row ops; none: one per op; chains: "
                 "ops that feed each other share a kernel");
-      table.add(
-          "compile.recompute", recompute,
-          "values that the backward pass computes again instead of keeping "
-          "them; none; free: activation functions, products and norms of kept "
-          "values in blocks, for almost no time; full: all of a block but its "
-          "results, for about a quarter more operations; every-N: full in "
-          "every N-th block; selective, or eager: all but attention, "
-          "reductions and every second matmul of a block, as torchtitan's "
-          "selective op; sac: all but attention, reductions and matmuls; "
-          "save:OPS: all but OPS, recompute:OPS: OPS alone, where OPS are "
-          "names of ops, or MODULE::OP with a glob over modules, separated by "
-          "|; every value produces the same bits, and the rules of --plan "
-          "override it");
+      table.add("compile.recompute", recompute, kRecomputeDoc);
       table.add("compile.accumulate_gathers", accumulateGathers,
                 "with several microbatches; repeat: each microbatch gathers "
                 "the parameters; keep: the step gathers them once and keeps "

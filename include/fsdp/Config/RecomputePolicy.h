@@ -32,6 +32,20 @@ struct RecomputePolicy {
   std::vector<std::string> ops;
 };
 
+/// What compile.recompute means, for help and reference.
+inline constexpr const char *kRecomputeDoc =
+    "values that the backward pass computes again instead of keeping "
+    "them; none; free: activation functions, products and norms of kept "
+    "values in blocks, for almost no time; full: all of a block but its "
+    "results, for about a quarter more operations; every-N: full in "
+    "every N-th block; selective, or eager: all but attention, "
+    "reductions and every second matmul of a block, as torchtitan's "
+    "selective op; sac: all but attention, reductions and matmuls; "
+    "save:OPS: all but OPS, recompute:OPS: OPS alone, where OPS are "
+    "names of ops, or MODULE::OP with a glob over modules, separated by "
+    "|; every value produces the same bits, and the rules of --plan "
+    "override it";
+
 /// The policies that have no parameter, and those that are shown with one, for
 /// whoever compares them: "none", "free", "every-2".
 const std::vector<std::string> &knownRecomputePolicies();

@@ -8,6 +8,7 @@
 #include "CompareProblem.h"
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
+#include "fsdp/Schedule/RecomputedValues.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -89,6 +90,16 @@ problem::Candidate candidateBy(ProblemCase &program,
   return schedule::candidateOf(program.problem, *copy);
 }
 
+/// Whether a policy gathers or sums activations again.
+bool repeatsCollectives(ProblemCase &program, const std::string &policy) {
+  schedule::DecisionPoints points(program.addressed());
+  for (dist::OriginAttr origin :
+       schedule::recomputedValues(points, parseRecomputePolicy(policy)))
+    if (points.all().find(origin)->second.kind)
+      return true;
+  return false;
+}
+
 struct Needs {
   int64_t bytes = 0;
   Duration time;
@@ -133,7 +144,12 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
       Needs given =
           needsOf(program.problem, candidateBy(program, policy), trained, cost);
       std::optional<problem::Decided> decided = decider.decide(given.bytes);
-      ASSERT_TRUE(decided) << setting.name << ", " << policy;
+      if (!decided) {
+        // Communication is not decided about.
+        EXPECT_TRUE(repeatsCollectives(program, policy))
+            << setting.name << ", " << policy;
+        continue;
+      }
       Needs found = needsOf(program.problem,
                             problem::withRecomputation(program.problem, base,
                                                        decider.options(),
