@@ -99,12 +99,12 @@ private:
     if (none.arena <= budget)
       appendFormat(text, "fits as it is: %s when nothing is computed again\n",
                    formatBytes(none.arena).c_str());
-    appendFormat(text,
-                 "fits in %s: a step takes %.1f ms, %+.1f ms (%+.1f %%) to "
-                 "computing nothing again, which needs %s\n",
-                 formatBytes(decided.arena).c_str(), step, step - before,
-                 100 * (step - before) / before,
-                 formatBytes(none.arena).c_str());
+    appendFormat(
+        text,
+        "fits in %s: a step takes %.1f ms, %+.1f ms (%+.1f %%) against "
+        "computing nothing again, which needs %s\n",
+        formatBytes(decided.arena).c_str(), step, step - before,
+        100 * (step - before) / before, formatBytes(none.arena).c_str());
     appendFormat(text,
                  "%s-bound: compute takes %.1f ms, communication %.1f ms, "
                  "of which compute waits for %.1f ms\n\n",
