@@ -49,7 +49,7 @@ static bool improve(const FitProblem &problem, Scalars &scalars, double &least,
         for (double byToo : {up, down}) {
           Scalars next = moved(scalars, i, by, j, byToo);
           double loss = lossOf(problem, next);
-          // A scalar without influence stays where it is.
+          // What differs by rounding alone is no better.
           if (loss < least * (1 - 1e-9)) {
             least = loss;
             scalars = next;
@@ -60,13 +60,18 @@ static bool improve(const FitProblem &problem, Scalars &scalars, double &least,
   return isBetter;
 }
 
-Scalars simulation::fitScalars(const FitProblem &problem) {
+Scalars simulation::fitScalars(const FitProblem &given) {
+  FitProblem problem = given;
   Scalars scalars = problem.first;
   if (problem.terms.empty())
     return scalars;
   // A step that no longer helps is halved, down to what four digits show.
   constexpr int kMostRounds = 10000;
   double least = lossOf(problem, scalars), step = 0.125;
+  // A pair would move what no row depends on together with what one does.
+  for (size_t i = 0; i < kScalars; ++i)
+    if (lossOf(problem, moved(scalars, i, 2, i, 1)) == least)
+      problem.isFixed[i] = true;
   for (int round = 0; round < kMostRounds && step > 1e-5; ++round)
     if (!improve(problem, scalars, least, step))
       step /= 2;
