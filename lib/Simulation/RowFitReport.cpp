@@ -136,7 +136,7 @@ static std::vector<double> regression(const std::vector<PublishedRow> &rows) {
 
 static void appendWithout(std::string &text, const char *what,
                           const std::vector<PublishedRow> &rows,
-                          FitProblem problem) {
+                          const FitProblem &problem) {
   Scalars scalars = fitScalars(problem);
   appendQuality(text, what,
                 errorsOf(rows, predictionsOf(problem.terms, scalars)));
