@@ -207,8 +207,8 @@ static std::string reasonOf(const std::vector<PublishedRow> &rows,
       ++count;
     }
   if (count > 0 && std::fabs(sum / count - errors[i]) > 0.1)
-    return format("the mean error of %.0f rows that differ in GPUs or length "
-                  "alone is %+.1f %%; likely the run itself was disturbed",
+    return format("rows that differ in GPUs or length alone (%.0f) are off by "
+                  "%+.1f %% on average; likely the run itself was disturbed",
                   count, 100 * sum / count);
   return "none is known";
 }
