@@ -21,8 +21,9 @@ static constexpr RowModel kRowModels[] = {
     {"13b", 5120, 40, 128}, {"30b", 7168, 48, 128}, {"70b", 8192, 80, 128}};
 
 /// Best matmuls: stas00's tables. FlashAttention-2: on an H100 335e12, measured
-/// causal and forward with heads of 128 (Shah et al., 2024, figure 5); on an
-/// A100 0.60 of the peak, of 0.50 to 0.73 (Dao, 2023), as in its machine file.
+/// causal and forward with heads of 128 (FlashAttention-3, Shah et al., 2024);
+/// on an A100 0.60 of the peak, of 0.50 to 0.73 (Dao, 2023), as in its machine
+/// file.
 static constexpr RowGpu kRowGpus[] = {
     {"a100_40gb", "a100-40gb", 271.2e12, 0, 187e12, true},
     {"a100_80gb", "a100-80gb", 271.2e12, 0, 187e12, true},
