@@ -2,6 +2,7 @@
 #include "CompilerTool.h"
 #include "fsdp/Driver/CompileCommand.h"
 #include "fsdp/Schedule/ProblemText.h"
+#include "fsdp/Simulation/RowFit.h"
 #include "fsdp/Simulation/StepReport.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -43,6 +44,10 @@ EXAMPLES:
 
   8B must fit into 40 GB: what does that cost?
     fsdp-sim --model.name llama3 --model.flavor 8B --training.seq_len 8192 --training.mixed_precision_param bfloat16 --ranks 8 --explain --memory-budget 40GB
+
+  How well are published runs predicted? Fit five scalars, and try them on others:
+    fsdp-sim --fit rows.csv -o scalars.toml
+    fsdp-sim --fit others.csv --scalars scalars.toml
 
   As JSON; and what the machines and profiles are:
     fsdp-sim --config run.toml --ranks 8 --json
@@ -132,6 +137,17 @@ static cl::opt<std::string> tracePath(
     "trace", cl::value_desc("FILE.json"),
     cl::desc("Write the timeline as a Chrome trace (ui.perfetto.dev)"),
     cl::cat(category));
+static cl::opt<std::string>
+    fitPath("fit", cl::value_desc("ROWS.csv"),
+            cl::desc("Instead of a model: predict the steps of a table of "
+                     "published runs, with scalars fitted to it; -o writes the "
+                     "scalars"),
+            cl::cat(category));
+static cl::opt<std::string>
+    scalarsPath("scalars", cl::value_desc("FILE.toml"),
+                cl::desc("With --fit: these scalars, of another table, and "
+                         "nothing is fitted"),
+                cl::cat(category));
 static cl::opt<std::string>
     outputPath("o", cl::value_desc("FILE"),
                cl::desc("Write to this file instead of stdout"), cl::init("-"),
@@ -226,6 +242,33 @@ static llvm::Error simulateStep(const char *argv0,
   return llvm::Error::success();
 }
 
+/// The report goes to stdout; -o is the file of scalars.
+static void fitRows(const std::vector<std::string> &settings) {
+  if (!input.empty() || !configPath.empty() || !problemPath.empty() ||
+      !planFile.empty() || !tracePath.empty() || wantJson || !settings.empty())
+    throw Error("--fit goes with --scalars and -o only: its rows say what runs "
+                "and on what");
+  bool writes = outputPath.getNumOccurrences() != 0;
+  bool isFitted = scalarsPath.empty();
+  if (writes && !isFitted)
+    throw Error("-o goes without --scalars: nothing is fitted then");
+  simulation::FitProblem problem;
+  if (!isFitted)
+    problem.first = simulation::loadScalars(scalarsPath);
+  std::vector<simulation::PublishedRow> rows = simulation::loadRows(fitPath);
+  for (const simulation::PublishedRow &row : rows) {
+    problem.terms.push_back(simulation::termsOf(row, fitPath));
+    problem.seconds.push_back(row.seconds());
+  }
+  simulation::Scalars scalars =
+      isFitted ? simulation::fitScalars(problem) : problem.first;
+  if (writes)
+    writeFileAtomically(outputPath, simulation::toToml(scalars));
+  if (outputPath != "-" || !writes)
+    writeFileAtomically(
+        "-", simulation::fitReport(rows, problem.terms, scalars, isFitted));
+}
+
 int main(int argc, char **argv) {
   CompilerTool tool(argc, argv, "fsdp-sim");
   // The driver applies them.
@@ -244,6 +287,10 @@ int main(int argc, char **argv) {
   try {
     if (wantList)
       writeFileAtomically(outputPath, listOfFiles());
+    else if (!fitPath.empty())
+      fitRows(settings);
+    else if (!scalarsPath.empty())
+      throw Error("--scalars goes with --fit");
     else if (llvm::Error error =
                  wantExplain ? explainBudget(argv[0], std::move(settings))
                              : simulateStep(argv[0], std::move(settings))) {
