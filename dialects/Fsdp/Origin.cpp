@@ -82,7 +82,7 @@ static llvm::Expected<StringRef> parsePhase(StringRef words, Phase &phase) {
       phase = one;
       return words.drop_front(end + 1);
     }
-  return problem(words, "it begins with " + listOfPhases());
+  return problem(words, "it has to begin with " + listOfPhases());
 }
 
 llvm::Expected<Origin> fsdp::dist::parseOrigin(StringRef words) {

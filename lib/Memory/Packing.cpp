@@ -301,13 +301,13 @@ std::optional<std::string> fsdp::checkPacking(const PackingProblem &problem) {
   for (size_t i = 0; i < problem.liveRanges.size(); ++i) {
     const LiveRange &live = problem.liveRanges[i];
     if (live.begin >= live.end)
-      return "interval " + std::to_string(i) + " lives at no position";
+      return "live range " + std::to_string(i) + " has no position";
     if (live.bytes < 0)
-      return "interval " + std::to_string(i) + " has a negative size";
+      return "live range " + std::to_string(i) + " has a negative size";
     total += roundedUp(live.bytes, problem.alignment);
   }
   if (!total.fits(kMaxArenaBytes))
-    return "its intervals have more than 2^62 bytes together";
+    return "its buffers have more than 2^62 bytes together";
   return std::nullopt;
 }
 
@@ -468,7 +468,7 @@ std::optional<std::string> fsdp::verifyPacking(const PackingProblem &problem,
   const std::vector<LiveRange> &liveRanges = problem.liveRanges;
   if (plan.offsets.size() != liveRanges.size())
     return "the plan has " + std::to_string(plan.offsets.size()) +
-           " offsets for " + std::to_string(liveRanges.size()) + " intervals";
+           " offsets for " + std::to_string(liveRanges.size()) + " live ranges";
   // Births and deaths in time order, deaths first at equal positions.
   struct Event {
     int64_t position;
@@ -479,9 +479,9 @@ std::optional<std::string> fsdp::verifyPacking(const PackingProblem &problem,
   for (size_t i = 0; i < liveRanges.size(); ++i) {
     int64_t offset = plan.offsets[i];
     if (offset < 0 || offset % problem.alignment != 0)
-      return "interval " + std::to_string(i) + " is not aligned";
+      return "live range " + std::to_string(i) + " is not aligned";
     if (offset + liveRanges[i].bytes > plan.peak)
-      return "interval " + std::to_string(i) + " ends above the peak";
+      return "live range " + std::to_string(i) + " ends above the peak";
     if (liveRanges[i].bytes == 0)
       continue;
     events.push_back({liveRanges[i].begin, true, i});
@@ -512,7 +512,7 @@ std::optional<std::string> fsdp::verifyPacking(const PackingProblem &problem,
                  offset)
       other = std::prev(at)->second;
     if (other)
-      return "intervals " + std::to_string(*other) + " and " +
+      return "live ranges " + std::to_string(*other) + " and " +
              std::to_string(event.index) + " share bytes at position " +
              std::to_string(event.position);
   }

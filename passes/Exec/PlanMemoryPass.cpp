@@ -103,7 +103,7 @@ static StringRef adviceFor(StringRef kind) {
     return "await reductions earlier (defer in a plan) or reduce "
            "smaller buckets (compile.bucket)";
   if (kind == stringifyBufferKind(BufferKind::Workspace))
-    return "use fewer compute threads per rank (compile.threads)";
+    return "on CPUs, use fewer compute threads per rank (compile.threads)";
   if (kind == stringifyBufferKind(BufferKind::Activation))
     return "compute values again in the backward pass (compile.recompute), "
            "project to logits in chunks (compile.loss_chunks), take a smaller "

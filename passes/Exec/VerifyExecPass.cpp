@@ -90,15 +90,15 @@ static LogicalResult verifyOutputs(exec::ProgramOp program,
     for (const IssuedAccess &write : issue.writes)
       for (const auto &[range, span] : used)
         if (!write.range && write.bytes.overlaps(span))
-          return issue.op->emitOpError("writes an interval over the output @")
+          return issue.op->emitOpError("writes a buffer over the output @")
                  << cast<exec::RangeOp>(range).getSymName()
                  << ", which the program returns";
   return success();
 }
 
 /// Buffers are aligned and inside the transient part.
-static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
-                                     int64_t arenaBytes) {
+static LogicalResult verifyBuffers(Operation *owner, int64_t persistentBytes,
+                                   int64_t arenaBytes) {
   WalkResult result = owner->walk([&](exec::AllocOp alloc) {
     if (!alloc.getOffset()) {
       alloc.emitOpError("has no offset; run exec-plan-memory first");
@@ -109,7 +109,7 @@ static LogicalResult verifyIntervals(Operation *owner, int64_t persistentBytes,
         begin + exec::bytesOf(cast<MemRefType>(alloc.getResult().getType()));
     if (begin < persistentBytes || end > arenaBytes) {
       alloc.emitOpError("has bytes [")
-          << begin << ", " << end << "), but intervals live in ["
+          << begin << ", " << end << "), but buffers live in ["
           << persistentBytes << ", " << arenaBytes << ")";
       return WalkResult::interrupt();
     }
@@ -247,7 +247,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
         failed(verifyRanges(module, *persistentBytes, *arenaBytes)))
       return failure();
     for (auto function : module.getOps<exec::FuncOp>())
-      if (failed(verifyIntervals(function, *persistentBytes, *arenaBytes)))
+      if (failed(verifyBuffers(function, *persistentBytes, *arenaBytes)))
         return failure();
     for (auto kernel : module.getOps<exec::KernelOp>())
       if (failed(verifyKernel(kernel)))
@@ -302,7 +302,7 @@ struct VerifyExecPass : fsdp::impl::VerifyExecBase<VerifyExecPass> {
     if (peak > arenaBytes)
       return program.emitOpError("needs ")
              << peak << " bytes, but the arena has " << arenaBytes;
-    if (failed(verifyIntervals(program, persistentBytes, peak)))
+    if (failed(verifyBuffers(program, persistentBytes, peak)))
       return failure();
     FailureOr<std::vector<IssuedOp>> issued = issueOrder(program, offsets);
     if (failed(issued) ||

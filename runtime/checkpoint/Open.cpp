@@ -83,6 +83,6 @@ checkpoint::openTensorStore(const std::string &path) {
   std::string kinds;
   for (const Kind &kind : kKinds)
     kinds += (kinds.empty() ? "" : ", ") + std::string(kind.name);
-  throw Error("'" + path + "' is nothing that weights are read from (" + kinds +
-              "): " + whatElse(path));
+  throw Error("'" + path + "' has no weights in a format that can be read (" +
+              kinds + "): " + whatElse(path));
 }

@@ -45,7 +45,7 @@ Channel::~Channel() = default;
 
 void Channel::endLate() const {
   std::string problem =
-      nameOf(current, *progress.channels.artifact) + " on stream " +
+      nameOfCollective(current, *progress.channels.artifact) + " on stream " +
       streamName(stream) +
       format(
           " has not ended within %g s (FSDP_TIMEOUT sets the limit): another "

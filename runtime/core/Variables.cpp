@@ -1,6 +1,7 @@
 //===- Variables.cpp - Settings in the environment ------------------------===//
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/Text.h"
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -43,7 +44,17 @@ double rt::collectiveTimeout() { return seconds("FSDP_TIMEOUT", 300, false); }
 
 double rt::joinTimeout() { return seconds("FSDP_JOIN_TIMEOUT", 120, false); }
 
-double rt::heartbeatLimit() { return seconds("FSDP_HEARTBEAT", 30, true); }
+/// Two heartbeats at the shortest period fit into the least, and no other
+/// process has to let them through at once.
+double rt::heartbeatLimit() {
+  constexpr double least = 0.1;
+  double limit = seconds("FSDP_HEARTBEAT", 30, true);
+  if (limit != 0 && limit < least)
+    throw wrong("FSDP_HEARTBEAT", "number of seconds from " +
+                                      format("%g", least) +
+                                      " on (0: no limit)");
+  return limit;
+}
 
 double rt::fileTimeout() { return seconds("FSDP_FILE_TIMEOUT", 60, true); }
 

@@ -93,10 +93,11 @@ static void createMonitor(CpuContext &c, const ContextOptions &options,
   c.progress = std::make_unique<HostProgress>(
       channels,
       areShared ? c.arena.control(world.rank) + Arena::kProgressAt : nullptr);
-  if (world.size == 1 || heartbeat == 0)
+  if (world.size == 1 || heartbeat == 0 || !options.isMonitored)
     return;
   LivenessLimits limits = livenessLimits(heartbeat, timeout);
   limits.lossGrace = kSpeechSeconds;
+  limits.begin = joinTimeout();
   try {
     c.monitor = std::make_unique<LivenessMonitor>(
         world.rank, world.size, limits,

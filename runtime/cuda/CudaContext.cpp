@@ -1,11 +1,11 @@
 //===- CudaContext.cpp - Making a CUDA context and running its programs ---===//
 #include "CudaContext.h"
 #include "ChooseDevice.h"
+#include "CudaProbe.h"
 #include "JobMonitor.h"
 #include "MatmulChoice.h"
 #include "ReferenceAttention.h"
 #include "Steps.h"
-#include "Watchdog.h"
 #include "fsdp/Core/Variables.h"
 #include "fsdp/Target/CollectivePieces.h"
 #include "kernels/Reduce.h"
@@ -229,13 +229,13 @@ static void createProgress(CudaContext &c) {
 }
 
 /// A rank that is alone waits for nobody.
-static void createWatchdog(CudaContext &c, const ContextOptions &options) {
+static void createProbe(CudaContext &c, const ContextOptions &options) {
   LivenessMonitor *monitor = jobMonitor();
   if (!monitor || !c.worldCommunicator)
     return;
   createProgress(c);
-  c.watchdog = std::make_unique<Watchdog>(c, *monitor, options.meshAxes,
-                                          timeoutOf(options));
+  c.probe = std::make_unique<CudaProbe>(c, *monitor, options.meshAxes,
+                                        timeoutOf(options));
 }
 
 /// Ranks talk to each other on the way, so all go on or none does.
@@ -263,7 +263,7 @@ static void create(CudaContext &c, const ContextOptions &options) {
       gemm->checkAlgorithm();
   });
   createChannels(c, options);
-  createWatchdog(c, options);
+  createProbe(c, options);
   if (std::string file = tracePath(options.tracePrefix, c.world.rank);
       options.isTraced && !file.empty())
     c.timeline =
@@ -301,9 +301,9 @@ CudaContext::CudaContext() = default;
 
 CudaContext::~CudaContext() {
   // What is left at the end cannot be reported to anybody. Steps that are on
-  // their way are waited for under the watchdog's eyes.
+  // their way are waited for while the probe reads their counters.
   steps.reset();
-  watchdog.reset();
+  probe.reset();
   channels.clear();
   if (worldCommunicator)
     ncclCommDestroy(worldCommunicator);
@@ -390,8 +390,8 @@ bool rt::runProgram(Context &context, int index, std::string &error) {
   issueProgram(c, index, host);
   check(cudaStreamSynchronize(c.stream(Stream::Compute)),
         c.artifact->program[index].name);
-  if (c.watchdog)
-    c.watchdog->holdIfEnding();
+  if (c.probe)
+    c.probe->holdIfEnding();
   if (c.timeline)
     c.timeline->collect();
   error = describeDataErrors(*host.dataErrors);
@@ -554,8 +554,8 @@ void rt::collective(Context &context, Stream stream, int index, Ptrs in,
   CudaTimeline::Span span(c, stream, desc.serves, desc.items);
   nvtxRangePushA(desc.serves);
   std::unique_lock<std::timed_mutex> issuing;
-  if (c.watchdog)
-    issuing = c.watchdog->issuing();
+  if (c.probe)
+    issuing = c.probe->issuing();
   if (c.progress)
     c.progress->enter(channel, c.stream(stream), index);
   c.channels[channel]->run(c, stream, desc, in.begin(), out.begin(),

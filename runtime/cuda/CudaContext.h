@@ -234,7 +234,7 @@ private:
 using ChannelSurvey = std::vector<bool>;
 
 class Steps;
-class Watchdog;
+class CudaProbe;
 
 class CudaContext : public Context {
 public:
@@ -268,10 +268,10 @@ public:
 
   std::unique_ptr<Steps> steps;
 
-  /// Null without a watchdog, or where a GPU cannot write counters.
+  /// Null without heartbeats, or where a GPU cannot write counters.
   std::unique_ptr<Progress> progress;
   /// Null without a channel, or for a rank that is alone.
-  std::unique_ptr<Watchdog> watchdog;
+  std::unique_ptr<CudaProbe> probe;
 
   /// Null but while a program is observed.
   CallObserver *observer = nullptr;

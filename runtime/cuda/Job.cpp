@@ -75,9 +75,11 @@ World rt::joinWorld() {
       Lines lines = rendezvous(rendezvousEndpoint(*place), place->rank,
                                place->size, joinTimeout());
       job.sockets = lines.data;
+      LivenessLimits limits =
+          livenessLimits(heartbeatLimit(), collectiveTimeout());
+      limits.begin = joinTimeout();
       job.monitor = new LivenessMonitor(
-          place->rank, place->size,
-          livenessLimits(heartbeatLimit(), collectiveTimeout()),
+          place->rank, place->size, limits,
           makeTcpHeartbeats(place->rank, place->size, lines.heartbeats,
                             /*channels=*/0));
     }

@@ -1,6 +1,6 @@
 //===- Steps.cpp - Training steps as CUDA graphs --------------------------===//
 #include "Steps.h"
-#include "Watchdog.h"
+#include "CudaProbe.h"
 #include "runtime/core/DataErrors.h"
 #include <cstring>
 #include <utility>
@@ -89,8 +89,8 @@ void StepGraph::launch(const SetInputs &set) {
 
 std::string StepGraph::finish() {
   check(cudaEventSynchronize(finished), "a training step");
-  if (c.watchdog)
-    c.watchdog->holdIfEnding();
+  if (c.probe)
+    c.probe->holdIfEnding();
   for (const HostPlaces &place : places)
     for (const auto &[range, from] : place.outputs)
       std::memcpy(c.host->address(range.offset), from, range.bytes);

@@ -11,8 +11,9 @@ bool JobOutput::takeLine(const std::string &line) {
   return false;
 }
 
-std::string JobOutput::failure(int status) const {
+std::string JobOutput::failure(const std::string &process, int status) const {
   return firstMessage.empty()
-             ? "the job ended with status " + std::to_string(status)
+             ? process + " ended with status " + std::to_string(status) +
+                   " and no message; the whole job was stopped"
              : firstMessage;
 }

@@ -19,8 +19,9 @@ public:
   /// printed as it is.
   bool takeLine(const std::string &line);
 
-  /// The message for a job that ended with `status`, without a newline.
-  std::string failure(int status) const;
+  /// The message for a job of which `process` ended first, with `status`.
+  /// Without a newline.
+  std::string failure(const std::string &process, int status) const;
 
 private:
   std::string firstMessage; // of the first rank that explained itself

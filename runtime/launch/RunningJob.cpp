@@ -284,6 +284,8 @@ void RunningJob::takeStatus(const std::string &name, int ended) {
     status = 128 + WTERMSIG(ended);
   } else if (status == 0) {
     status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+    if (status != 0)
+      first = name;
   }
 }
 
@@ -321,7 +323,7 @@ JobEnd RunningJob::explain() const {
   if (!lost.empty())
     return {status, lost};
   if (status != 0)
-    return {status, output.failure(status)};
+    return {status, output.failure(first, status)};
   if (relay.error() != 0)
     return {1, std::string("cannot write standard output: ") +
                    std::strerror(relay.error())};

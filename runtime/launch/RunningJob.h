@@ -72,6 +72,7 @@ private:
   std::string stopped;    // what is wrong with a process that was stopped
   std::string lost;       // which process a signal ended that was not ours
   int status = 0;         // of the first process that failed
+  std::string first;      // which one
   std::set<int> sent;     // signals
   double grace;           // seconds; 0: a signal ends the job
   double endSeconds;      // of ranks that are told to end

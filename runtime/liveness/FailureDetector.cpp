@@ -109,6 +109,7 @@ private:
     return r != me && (me == coordinator || r == coordinator);
   }
   Failure findSilent() const;
+  Failure findNotBegun() const;
   Failure findStuck() const;
   Failure findLost() const;
   Failure findProblem() const;
@@ -134,6 +135,15 @@ Failure Detector::findSilent() const {
   for (int r = 0; r < table.ranks(); ++r)
     if (const RankRow &row = table.row(r); watches(r) && isSilent(row))
       return {Failure::Silent, {r}, row.heard + limits.silence};
+  return {};
+}
+
+Failure Detector::findNotBegun() const {
+  if (limits.begin == 0 || now <= limits.begin)
+    return {};
+  for (int r = 0; r < table.ranks(); ++r)
+    if (watches(r) && table.row(r).state == RankState::NotBegun)
+      return {Failure::NotBegun, {r}, limits.begin};
   return {};
 }
 
@@ -186,7 +196,7 @@ Failure Detector::findProblem() const {
 int Detector::firstToSpeak() const {
   auto canSpeak = [this](int r) {
     const RankRow &row = table.row(r);
-    return !isSilent(row) && !hasGone(row);
+    return row.state == RankState::Here && !isSilent(row);
   };
   int first = table.backup < 0 ? me : table.backup;
   for (int r = 0; !canSpeak(first) && r < table.ranks(); ++r)
@@ -209,6 +219,8 @@ Failure::Speaker Detector::speakerFor(const Failure &failure) const {
 
 Failure Detector::detect() const {
   Failure found = findSilent();
+  if (found.kind == Failure::None)
+    found = findNotBegun();
   if (found.kind == Failure::None)
     found = findStuck();
   // Ranks that have ended come before what others say of it.
@@ -265,7 +277,9 @@ MissingRanks Waits::missingIn(const RankWait &wait) const {
   for (int rank : table.ranksOf(wait.rank, wait.channel)) {
     const RankRow &row = table.row(rank);
     uint64_t counter = row.channels[wait.channel].counter;
-    if (isOld(row)) {
+    if (row.state == RankState::Left) {
+      gone.push_back(rank);
+    } else if (isOld(row)) {
       // Of others than the coordinator, whom it told of, nothing is known.
       if (row.state != RankState::NotBegun)
         silent.push_back(rank);

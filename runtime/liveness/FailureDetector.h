@@ -33,6 +33,8 @@ struct LivenessLimits {
   double period = 1;     // between two heartbeats
   /// From the end of a rank until it ends the job.
   double lossGrace = 0;
+  /// From the connection of a rank until its first heartbeat; 0: for ever.
+  double begin = 0;
 
   double grace() const;
 };
@@ -53,7 +55,7 @@ struct MissingRanks {
     None,   // all have arrived
     Silent, // they are lost or silent: what they said is older than the wait
     Late,   // they have not come to it
-    Gone    // they have ended it alone
+    Gone    // they have ended it alone, or left the job
   } kind = None;
   std::vector<int> ranks;
 };
@@ -63,6 +65,8 @@ struct Failure {
   enum Kind {
     None,      // the job goes on
     Silent,    // nothing has come from ranks[0] for the limit
+    NotBegun,  // ranks[0] has connected, and no heartbeat has come within the
+               // limit
     Stuck,     // ranks[0] is in a collective for longer than the limit
     Lost,      // `ranks` have ended
     Problem,   // ranks[0] says what is wrong

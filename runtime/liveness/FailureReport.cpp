@@ -16,7 +16,8 @@ static constexpr size_t kMost = 8;
 // Parts
 //===----------------------------------------------------------------------===//
 
-std::string rt::nameOf(uint64_t counter, const fsdp_artifact &artifact) {
+std::string rt::nameOfCollective(uint64_t counter,
+                                 const fsdp_artifact &artifact) {
   ProgressCounter place = ProgressCounter::decode(counter);
   if (place.program >= artifact.programs ||
       place.index >= uint32_t(artifact.collectives))
@@ -30,7 +31,7 @@ std::string rt::nameOf(uint64_t counter, const fsdp_artifact &artifact) {
 std::string rt::describeRank(const RankRow &row,
                              const fsdp_artifact &artifact) {
   if (row.heard == kNever)
-    return "no answer";
+    return "not known";
   auto isInside = [](const ChannelProgress &channel) {
     return (channel.counter & ProgressCounter::kInside) != 0;
   };
@@ -39,7 +40,8 @@ std::string rt::describeRank(const RankRow &row,
   std::string text;
   for (const ChannelProgress &channel : row.channels)
     if (channel.counter != 0 && isInside(channel) == isInAny)
-      text += (text.empty() ? "" : ", ") + nameOf(channel.counter, artifact);
+      text += (text.empty() ? "" : ", ") +
+              nameOfCollective(channel.counter, artifact);
   if (text.empty())
     return "none so far";
   return (isInAny ? "in " : "ended ") + text;
@@ -140,8 +142,9 @@ static std::string describeLoss(const std::vector<int> &lost,
 }
 
 /// With the stream.
-static std::string nameOf(const RankWait &wait, const fsdp_artifact &artifact) {
-  return rt::nameOf(wait.progress.counter, artifact) + " on stream " +
+static std::string nameOfWait(const RankWait &wait,
+                              const fsdp_artifact &artifact) {
+  return rt::nameOfCollective(wait.progress.counter, artifact) + " on stream " +
          streamName(Stream(wait.channel / size_t(artifact.groups)));
 }
 
@@ -164,9 +167,13 @@ std::string rt::describeProblem(const Failure &failure,
                   "(FSDP_HEARTBEAT sets the limit)",
                   rank, processOf(row).c_str(), source.limits.silence,
                   whyIsSilent(row.pid, row.host));
+  case Failure::NotBegun:
+    return format("rank %d has connected and sent no heartbeat within %g s "
+                  "(FSDP_JOIN_TIMEOUT sets the limit)",
+                  rank, source.limits.begin);
   case Failure::Stuck:
     return late("rank " + std::to_string(rank) + ": " +
-                    nameOf(failure.wait, *source.artifact),
+                    nameOfWait(failure.wait, *source.artifact),
                 source.limits.collective);
   case Failure::Lost:
     return describeLoss(failure.ranks, row);
@@ -189,7 +196,7 @@ static std::string describeWaits(const Failure &failure,
   if (isStuck && wait.rank == failure.wait.rank)
     return "; " + describeMissing(missing);
   std::string rank = "; rank " + std::to_string(wait.rank),
-              name = nameOf(wait, artifact);
+              name = nameOfWait(wait, artifact);
   return missing.kind == MissingRanks::Silent && !isStuck
              ? rank + " waits for " + namesOf(missing.ranks) + " in " + name
              : rank + " waits in " + name + "; " + describeMissing(missing);

@@ -31,13 +31,13 @@ std::string describeProblem(const Failure &failure, const ReportSource &source);
 std::string describeFailure(const Failure &failure, const ReportSource &source);
 
 /// all_gather "layers.0" (number 3 of 'train')
-std::string nameOf(uint64_t counter, const fsdp_artifact &artifact);
+std::string nameOfCollective(uint64_t counter, const fsdp_artifact &artifact);
 
 /// "rank 2 has not arrived"
 std::string describeMissing(const MissingRanks &missing);
 
 /// "in A, B": the collectives that a rank is in. If it is in none, the last of
-/// every channel: "ended A, B". "none so far" without any; "no answer" of a
+/// every channel: "ended A, B". "none so far" without any; "not known" of a
 /// rank that has not been heard.
 std::string describeRank(const RankRow &row, const fsdp_artifact &artifact);
 

@@ -21,7 +21,8 @@ class HeartbeatTransport {
 public:
   virtual ~HeartbeatTransport() = default;
 
-  /// Sends a heartbeat with this rank's row. Allocates nothing.
+  /// Sends a heartbeat with this rank's row. Allocates nothing unless another
+  /// backup has been named.
   virtual void send(const ProgressTable &table) = 0;
   /// Puts into the table what has come, which counts for the heartbeat at
   /// `now`. Gives the status with which this process ends, if another rank has

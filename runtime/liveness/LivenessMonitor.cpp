@@ -100,7 +100,7 @@ void LivenessMonitor::loop() {
       if (mayGo())
         return;
       if (Clock::now() >= next) {
-        beat();
+        advance();
         next = Clock::now() + period;
       } else if (nameBackup()) {
         transport->send(table);
@@ -123,7 +123,7 @@ bool LivenessMonitor::nameBackup() {
   return std::exchange(table.backup, chosen) != chosen;
 }
 
-void LivenessMonitor::beat() {
+void LivenessMonitor::advance() {
   RankRow &own = table.row(rank);
   own.heard = now;
   if (probe) {

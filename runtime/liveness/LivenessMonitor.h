@@ -90,7 +90,7 @@ private:
   ReportSource source() const;
   bool hasBegun() const;
   bool nameBackup();
-  void beat();
+  void advance();
   void act(const Failure &failure);
   [[noreturn]] void endFor(const Failure &failure);
   [[noreturn]] void endProcess(const std::string &message, int status);

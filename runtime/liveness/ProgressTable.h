@@ -28,7 +28,7 @@ struct ChannelProgress {
 };
 
 enum class RankState : uint8_t {
-  NotBegun, // nothing has come from it; the meeting of the ranks has a limit
+  NotBegun, // it has connected, and nothing has come from it
   Here,
   Left, // it has said that it leaves
   Lost  // its connection has closed without that

@@ -38,8 +38,8 @@ struct RowHeader {
   uint64_t launches;
 };
 
-/// No row is longer.
-constexpr size_t kMostReceived = 16 << 20;
+/// Of the texts of problems.
+constexpr size_t kMostText = 16 << 20;
 
 /// Between two looks at the connections: those of thousands of ranks are looked
 /// at together, and not for every heartbeat.
@@ -115,6 +115,7 @@ private:
                 double now);
 
   const int rank;
+  size_t ofAll; // bytes of two heartbeats with all rows
   std::vector<Peer> peers;
   std::vector<pollfd> files; // what wakes this rank, then by peer
   std::string heartbeat;
@@ -129,17 +130,19 @@ TcpHeartbeats::TcpHeartbeats(int rank, int size,
     : rank(rank), files{{-1, POLLIN, 0}} {
   Identity mine{getpid(), {}};
   thisHost().copy(mine.host, kHostCharacters);
-  size_t row = sizeof(RowHeader) + channels * sizeof(uint64_t);
-  // Two heartbeats of all rows.
-  size_t most = 2 * (row * size_t(size) + sizeof(Header) + sizeof(Identity));
+  size_t row = sizeof(RowHeader) + channels * sizeof(uint64_t),
+         begin = sizeof(Header) + std::max(sizeof(Identity), sizeof(int32_t));
+  // Two heartbeats. Only rank 0 sends all rows, and only to its backup.
+  size_t ofOne = 2 * (begin + row);
+  ofAll = 2 * (begin + row * size_t(size));
   counters.reserve(channels);
-  heartbeat.reserve(most);
+  heartbeat.reserve(ofAll);
   for (int other = 0; other < (rank == 0 ? size : 1); ++other) {
     if (other == rank)
       continue;
     peers.push_back({other, sockets[size_t(other)], {}, {}});
-    peers.back().received.reserve(most);
-    peers.back().unsent.reserve(most);
+    peers.back().received.reserve(rank == 0 ? ofOne : ofAll);
+    peers.back().unsent.reserve(ofOne);
     files.push_back({peers.back().socket, POLLIN, 0});
     say(peers.back(), Kind::Hello, bytesOf(mine));
   }
@@ -191,10 +194,13 @@ void TcpHeartbeats::send(const ProgressTable &table) {
     if (r != rank && table.row(r).heard != kNever)
       addRow(table, r);
   std::string_view all = heartbeat;
-  for (Peer &peer : peers)
+  for (Peer &peer : peers) {
+    bool isBackup = peer.rank == table.backup;
+    if (isBackup)
+      peer.unsent.reserve(ofAll);
     if (table.row(peer.rank).state != RankState::Left)
-      say(peer, Kind::Heartbeat,
-          peer.rank == table.backup ? all : all.substr(0, own));
+      say(peer, Kind::Heartbeat, isBackup ? all : all.substr(0, own));
+  }
 }
 
 void TcpHeartbeats::wait(int wake, Time until) {
@@ -215,7 +221,7 @@ void TcpHeartbeats::takeMessages(Peer &peer, ProgressTable &table, double now) {
     peer.received.append(buffer, size_t(count));
   bool hasGone = count == 0 || (errno != EAGAIN && errno != EINTR);
   // Nobody of this job sends so much at once.
-  hasGone |= peer.received.size() > kMostReceived;
+  hasGone |= peer.received.size() > ofAll + kMostText;
   std::string_view left = peer.received;
   for (;;) {
     std::string_view rest = left;
@@ -239,6 +245,9 @@ void TcpHeartbeats::takeMessages(Peer &peer, ProgressTable &table, double now) {
 
 void TcpHeartbeats::take(Peer &peer, Kind kind, std::string_view text,
                          ProgressTable &table, double now) {
+  // What is no message of these is no sign of life.
+  if (kind > Kind::Leaving)
+    return;
   RankRow &row = table.row(peer.rank);
   row.heard = now;
   switch (kind) {

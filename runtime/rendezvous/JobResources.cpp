@@ -1,10 +1,19 @@
 //===- JobResources.cpp - What a job needs of its machine -----------------===//
 #include "JobResources.h"
 #include "fsdp/Support/Error.h"
+#include <filesystem>
+#include <iterator>
 #include <sys/resource.h>
+#include <system_error>
 
 using namespace fsdp;
 using namespace fsdp::rt;
+
+uint64_t rt::countOpenFiles() {
+  std::error_code ignored;
+  std::filesystem::directory_iterator files("/proc/self/fd", ignored);
+  return uint64_t(std::distance(begin(files), end(files)));
+}
 
 void rt::allowOpenFiles(uint64_t needed, const std::string &who) {
   rlimit limit;

@@ -7,6 +7,9 @@
 
 namespace fsdp::rt {
 
+/// Of this process.
+uint64_t countOpenFiles();
+
 /// Raises the limit of open files to `needed`. `who` "needs" them, or "need".
 /// Throws fsdp::Error that says what is short and what to do.
 void allowOpenFiles(uint64_t needed, const std::string &who);

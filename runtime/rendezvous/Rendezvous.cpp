@@ -162,8 +162,10 @@ Listener rt::listenAt(const std::string &host, int port, double seconds) {
             return std::move(*listener);
     if (error != EADDRINUSE || Clock::now() + kPause >= end)
       throw Error("cannot listen at " + nameOf(host, port) + ": " +
-                  std::strerror(error) + "; set " + kPortVariable +
-                  " to a free port, the same for all ranks");
+                  std::strerror(error) +
+                  (port == 0 ? ""
+                             : std::string("; set ") + kPortVariable +
+                                   " to a free port, the same for all ranks"));
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -196,6 +198,12 @@ static Greeting greetingOf(uint64_t job, int size, int rank, int line) {
   greeting.rank = rank;
   greeting.line = line;
   return greeting;
+}
+
+/// Whether the other end of a connection has closed it, read or unread.
+static bool isClosedByPeer(int socket) {
+  pollfd peer = {socket, POLLRDHUP, 0};
+  return poll(&peer, 1, 0) > 0;
 }
 
 static bool isOfJob(const Greeting &greeting, uint64_t job, int size) {
@@ -321,12 +329,14 @@ void Reception::welcome(Guest &guest) {
     ++strangers;
     return;
   }
-  Connection &place =
-      ranks[static_cast<size_t>(rank)][static_cast<size_t>(line)];
+  auto &lines = ranks[static_cast<size_t>(rank)];
+  Connection &place = lines[static_cast<size_t>(line)];
+  // One that has gone again may come back, with lines of its own.
+  if (place.number() >= 0 && isClosedByPeer(place.number()))
+    lines = {};
   if (place.number() >= 0)
     throw Error("two processes say that they are rank " + std::to_string(rank) +
                 " of this job; the launcher's variables are wrong");
-  // One that has gone again may come back.
   Greeting mine = greetingOf(job, size, 0, line);
   if (sendAll(connection.number(), &mine, sizeof mine,
               Clock::now() + kGreetingTime))
@@ -386,17 +396,17 @@ Lines rt::acceptRanks(const Listener &listener, uint64_t job, int size,
 // The others
 //===----------------------------------------------------------------------===//
 
-/// One attempt at one address. Nothing, with `problem` set, if it fails.
+/// One attempt at one address, which has until `soon` to take the connection.
+/// Nothing, with `problem` set, if it fails.
 static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
-                                     Time end, std::string &problem) {
+                                     Time soon, Time end,
+                                     std::string &problem) {
   Connection connection(openSocket(at));
   int socket = connection.number();
   if (socket < 0) {
     problem = std::strerror(errno);
     return std::nullopt;
   }
-  // A host that does not answer leaves time for the next one.
-  Time soon = std::min(end, Clock::now() + kGreetingTime);
   int error = 0;
   if (::connect(socket, at.ai_addr, at.ai_addrlen) != 0)
     error = errno;
@@ -412,7 +422,7 @@ static std::optional<int> tryAddress(const addrinfo &at, const Greeting &mine,
     return std::nullopt;
   }
   Greeting theirs{};
-  if (sendAll(socket, &mine, sizeof mine, soon) &&
+  if (sendAll(socket, &mine, sizeof mine, end) &&
       receiveAll(socket, &theirs, sizeof theirs, end) &&
       isOfJob(theirs, mine.job, mine.size) && theirs.rank == 0 &&
       theirs.line == mine.line)
@@ -431,12 +441,16 @@ static int connectToFirst(const std::vector<std::string> &hosts, int port,
       all.push_back(at);
   }
   std::string problem;
-  for (;;) {
+  // Of many networks most may lead nowhere: an address that does not answer has
+  // a second at first, and more in later rounds.
+  for (std::chrono::seconds patience{1};;
+       patience = std::min(2 * patience, kGreetingTime)) {
     // Whoever takes a connection and is silent leaves time for the others.
     auto left = static_cast<int>(all.size());
     for (const addrinfo *at : all) {
       Time now = Clock::now(), share = now + (end - now) / left--;
-      if (auto socket = tryAddress(*at, mine, share, problem))
+      if (auto socket = tryAddress(*at, mine, std::min(share, now + patience),
+                                   share, problem))
         return *socket;
     }
     if (Clock::now() + kPause >= end)
@@ -450,7 +464,9 @@ static int connectToFirst(const std::vector<std::string> &hosts, int port,
 }
 
 static void allowConnections(int lines, int size) {
-  constexpr uint64_t own = 64; // without the connections
+  // Without the connections.
+  constexpr uint64_t least = 64, spare = 32;
+  uint64_t own = std::max(least, countOpenFiles() + spare);
   allowOpenFiles(own +
                      static_cast<uint64_t>(lines) * static_cast<uint64_t>(size),
                  "rank 0 of " + std::to_string(size) + " ranks needs");

@@ -123,7 +123,8 @@ Products<side>::Products(World world, int threads, DType type) {
   ContextOptions options;
   options.threads = threads;
   options.meshAxes = {world.size};
-  options.isTraced = false; // the trace is the run's
+  options.isTraced = false;    // the trace is the run's
+  options.isMonitored = false; // and so are heartbeats
   std::string error;
   context = createContext(artifact, options, error);
   if (!context)

@@ -134,7 +134,7 @@ exec.range @w28 : memref<72057594037927936xi8> role parameter
 exec.range @w29 : memref<72057594037927936xi8> role parameter
 exec.range @w30 : memref<72057594037927936xi8> role parameter
 exec.range @w31 : memref<72057594037927936xi8> role parameter
-// expected-error @below {{does not fit an arena: its intervals have more than 2^62 bytes together}}
+// expected-error @below {{does not fit an arena: its buffers have more than 2^62 bytes together}}
 exec.program @intervals_are_too_large {
   %a0 = exec.alloc : memref<72057594037927936xi8>
   %a1 = exec.alloc : memref<72057594037927936xi8>
@@ -215,7 +215,7 @@ exec.range @a : memref<4x4xf32> role input
 exec.range @b : memref<4x4xf32> role output
 // expected-error @+3 {{program @workspaces_are_too_large needs}}
 // expected-note @+2 {{256 B at the peak: scratch (workspace)}}
-// expected-note @+1 {{is workspace, 256 B: use fewer compute threads per rank (compile.threads)}}
+// expected-note @+1 {{is workspace, 256 B: on CPUs, use fewer compute threads per rank (compile.threads)}}
 exec.program @workspaces_are_too_large {
   %a = exec.get @a : memref<4x4xf32>
   %b = exec.get @b : memref<4x4xf32>

@@ -210,7 +210,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
 
 module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i64} {
   exec.program @interval_ends_above_the_program_s_peak arena 128 {
-    // expected-error @below {{has bytes [64, 192), but intervals live in [64, 128)}}
+    // expected-error @below {{has bytes [64, 192), but buffers live in [64, 128)}}
     %a = exec.alloc at 64 : memref<32xf32>
   }
 }
@@ -219,7 +219,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 256 : i6
 
 module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
   exec.program @interval_in_the_persistent_part arena 256 {
-    // expected-error @below {{has bytes [64, 128), but intervals live in [128, 256)}}
+    // expected-error @below {{has bytes [64, 128), but buffers live in [128, 256)}}
     %a = exec.alloc at 64 : memref<16xf32>
   }
 }
@@ -297,7 +297,7 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 192 : i6
     %y = exec.get @y : memref<16xf32>
     %a = exec.alloc at 64 : memref<16xf32>
     exec.copy on compute (%w : memref<16xf32>) outs(%y : memref<16xf32>)
-    // expected-error @below {{writes an interval over the output @y, which the program returns}}
+    // expected-error @below {{writes a buffer over the output @y, which the program returns}}
     exec.copy on compute (%w : memref<16xf32>) outs(%a : memref<16xf32>)
   }
 }

@@ -72,6 +72,9 @@ struct ContextOptions {
   std::string tracePrefix;
   /// False: whatever is set, no trace.
   bool isTraced = true;
+  /// False: no heartbeats beyond those of another context or of none, for an
+  /// artifact that has no collectives.
+  bool isMonitored = true;
   /// For the trace: by program, by call in the order of issue, what the call is
   /// of. Empty, also for single calls: not known.
   std::vector<std::vector<std::string>> callNames;

@@ -2,7 +2,7 @@
 
 // 1. It begins with a phase.
 func.func @program(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'forward silu' is no origin: it begins with 'fwd ', 'again ', 'bwd ' or 'update '}}
+  // expected-error @+1 {{'forward silu' is no origin: it has to begin with 'fwd ', 'again ', 'bwd ' or 'update '}}
   %y = nn.silu %x {fsdp.origin = #fsdp.origin<"forward silu">} : tensor<4xf32>
   return
 }

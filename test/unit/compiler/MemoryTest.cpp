@@ -15,10 +15,10 @@ TEST(Packing, SizesThatFitNoArenaAreRefused) {
   EXPECT_FALSE(checkPacking(problem));
   problem.liveRanges.push_back({0, 2, 1});
   EXPECT_EQ(checkPacking(problem),
-            "its intervals have more than 2^62 bytes together");
+            "its buffers have more than 2^62 bytes together");
   problem.liveRanges = {{0, 1, INT64_MAX}, {0, 1, INT64_MAX}};
   EXPECT_EQ(checkPacking(problem),
-            "its intervals have more than 2^62 bytes together");
+            "its buffers have more than 2^62 bytes together");
 }
 
 namespace {
@@ -171,9 +171,9 @@ TEST(Packing, MaxLiveNamesThePosition) {
 TEST(Packing, CheckNamesWhatIsWrongWithAProblem) {
   PackingProblem problem;
   problem.liveRanges = {{0, 1, 64}, {3, 3, 64}};
-  EXPECT_EQ(checkPacking(problem), "interval 1 lives at no position");
+  EXPECT_EQ(checkPacking(problem), "live range 1 has no position");
   problem.liveRanges[1] = {3, 4, -1};
-  EXPECT_EQ(checkPacking(problem), "interval 1 has a negative size");
+  EXPECT_EQ(checkPacking(problem), "live range 1 has a negative size");
   problem.liveRanges[1].bytes = 1;
   problem.alignment = 48;
   EXPECT_EQ(checkPacking(problem), "the alignment is not a power of two");
@@ -189,24 +189,24 @@ TEST(Packing, VerifyNamesWhatIsWrongWithAPlan) {
   PackingPlan bad = good;
   bad.offsets[1] = 0;
   EXPECT_EQ(verifyPacking(problem, bad),
-            "intervals 0 and 1 share bytes at position 2");
+            "live ranges 0 and 1 share bytes at position 2");
   // Partly, from below and from above.
   bad.offsets = {64, 0, 192};
   bad.peak = 256;
   EXPECT_EQ(verifyPacking(problem, bad),
-            "intervals 0 and 1 share bytes at position 2");
+            "live ranges 0 and 1 share bytes at position 2");
   bad.offsets = {0, 64, 128};
   EXPECT_EQ(verifyPacking(problem, bad),
-            "intervals 1 and 2 share bytes at position 4");
+            "live ranges 1 and 2 share bytes at position 4");
   bad = good;
   bad.offsets[2] = 32;
-  EXPECT_EQ(verifyPacking(problem, bad), "interval 2 is not aligned");
+  EXPECT_EQ(verifyPacking(problem, bad), "live range 2 is not aligned");
   bad = good;
   bad.peak = 128;
-  EXPECT_EQ(verifyPacking(problem, bad), "interval 1 ends above the peak");
+  EXPECT_EQ(verifyPacking(problem, bad), "live range 1 ends above the peak");
   bad.offsets.pop_back();
   EXPECT_EQ(verifyPacking(problem, bad),
-            "the plan has 2 offsets for 3 intervals");
+            "the plan has 2 offsets for 3 live ranges");
 }
 
 TEST(Packing, StopsWhenAPlanIsSmallEnough) {

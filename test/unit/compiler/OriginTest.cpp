@@ -47,13 +47,13 @@ std::string problemOf(llvm::Expected<Origin> origin) {
 
 TEST(Origin, OtherWordsAreRefused) {
   const std::pair<const char *, const char *> table[] = {
-      {"", "it begins with"},
-      {"fwd", "it begins with"},
-      {"forward linear", "it begins with"},
-      {"fwdx linear", "it begins with"},
-      {" fwd linear", "it begins with"},
-      {"FWD linear", "it begins with"},
-      {"fwd\tlinear", "it begins with"},
+      {"", "it has to begin with"},
+      {"fwd", "it has to begin with"},
+      {"forward linear", "it has to begin with"},
+      {"fwdx linear", "it has to begin with"},
+      {" fwd linear", "it has to begin with"},
+      {"FWD linear", "it has to begin with"},
+      {"fwd\tlinear", "it has to begin with"},
       {"fwd ", "the op has no name"},
       {"fwd layers.3 ", "the op has no name"},
       {"fwd layers.3 #2", "the op has no name"},
@@ -77,13 +77,14 @@ TEST(Origin, OtherWordsAreRefused) {
   }
   EXPECT_NE(problemOf(parseOriginOfPath("fwd ")).find("the path is empty"),
             std::string::npos);
-  EXPECT_NE(problemOf(parseOriginOfPath("layers.3")).find("it begins with"),
-            std::string::npos);
+  EXPECT_NE(
+      problemOf(parseOriginOfPath("layers.3")).find("it has to begin with"),
+      std::string::npos);
 }
 
 TEST(Origin, ErrorsNameAllPhases) {
   EXPECT_EQ(problemOf(parseOrigin("")),
-            "'' is no origin: it begins with 'fwd ', 'again ', 'bwd ' or "
+            "'' is no origin: it has to begin with 'fwd ', 'again ', 'bwd ' or "
             "'update '");
 }
 

@@ -213,12 +213,13 @@ TEST_F(Damaged, MarkersAreRefused) {
     EXPECT_EQ(openError(), said) << text;
   }
   fs::remove(path("committed"));
-  EXPECT_EQ(openError(),
-            "'step-10' is nothing that weights are read from (a step of a run "
-            "(with 'committed'), a folder of steps, a directory of Hugging "
-            "Face (with 'config.json'), a checkpoint of "
-            "torch.distributed.checkpoint (with '.metadata')): it has no "
-            "marker 'committed': its saving was not finished");
+  EXPECT_EQ(
+      openError(),
+      "'step-10' has no weights in a format that can be read (a step of a run "
+      "(with 'committed'), a folder of steps, a directory of Hugging "
+      "Face (with 'config.json'), a checkpoint of "
+      "torch.distributed.checkpoint (with '.metadata')): it has no "
+      "marker 'committed': its saving was not finished");
 }
 
 TEST_F(Damaged, MissingAndForeignFilesAreNamed) {

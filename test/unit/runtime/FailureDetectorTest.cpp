@@ -45,7 +45,7 @@ protected:
   /// to the coordinator"; with the waits, "stuck 0: 0 in 1, late 2" and, where
   /// the cause is another, "stuck 1: 1 in 1, by 3 in 0, late 2".
   static std::string text(const Failure &failure, bool hasWaits = true) {
-    static const char *const kinds[] = {"none", "silent",  "stuck",
+    static const char *const kinds[] = {"none", "silent",  "not begun", "stuck",
                                         "lost", "problem", "stage"};
     static const char *const missing[] = {"none", "silent", "late", "gone"};
     static const char *const speakers[] = {"", " to the coordinator",
@@ -141,6 +141,20 @@ TEST_F(FailureDetection, ARankThatHasNotBegunIsNotSilent) {
   table.row(2) = {};
   pass(1000);
   EXPECT_EQ(decide(), "none");
+}
+
+// One that stops between its connection and its first heartbeat.
+TEST_F(FailureDetection, ToBeginHasALimit) {
+  table.row(2).state = RankState::NotBegun;
+  table.row(2).heard = kNever;
+  limits.begin = now;
+  EXPECT_EQ(decide(), "none");
+  pass(1);
+  EXPECT_EQ(decide(), "not begun 2");
+  EXPECT_EQ(decide(1), "none"); // that of rank 0 is awaited by the others
+  table.row(0).state = RankState::NotBegun;
+  table.backup = -1;
+  EXPECT_EQ(decide(1), "not begun 0");
 }
 
 TEST_F(FailureDetection, ARankThatHasLeftIsNotSilent) {
@@ -480,6 +494,13 @@ TEST_F(FailureDetection, WhoHasLeftIsNotLate) {
 }
 
 // What all have come to hangs by itself.
+TEST_F(FailureDetection, WhoHasLeftTheJobIsGone) {
+  for (int rank : {0, 1})
+    set(rank, 0, in(1), 61);
+  table.row(1).state = RankState::Left;
+  EXPECT_EQ(decide(), "stuck 0: 0 in 0, gone 1");
+}
+
 TEST_F(FailureDetection, ACollectiveOfAllItsRanks) {
   set(0, {{in(1), now}, {}});
   set(1, {{in(1), now + 1}, {}});

@@ -50,11 +50,13 @@ protected:
 } // namespace
 
 TEST_F(FailureText, NamesACollective) {
-  EXPECT_EQ(nameOf(in(57, 1), artifact),
+  EXPECT_EQ(nameOfCollective(in(57, 1), artifact),
             "reduce_scatter \"bwd layers.3\" (number 57 of 'train')");
-  EXPECT_EQ(nameOf(in(57, 2), artifact), "a collective of another program");
-  EXPECT_EQ(nameOf(ProgressCounter{1, 1, 0, 0, true}.encode(), artifact),
+  EXPECT_EQ(nameOfCollective(in(57, 2), artifact),
             "a collective of another program");
+  EXPECT_EQ(
+      nameOfCollective(ProgressCounter{1, 1, 0, 0, true}.encode(), artifact),
+      "a collective of another program");
 }
 
 TEST_F(FailureText, WhatARankIsInComesBeforeWhatItHasEnded) {
@@ -67,7 +69,7 @@ TEST_F(FailureText, WhatARankIsInComesBeforeWhatItHasEnded) {
   set(0, Stream::Reduce, in(2, 1), 0);
   EXPECT_EQ(say(), "in reduce_scatter \"bwd layers.3\" (number 2 of 'train')");
   table.row(0).heard = kNever;
-  EXPECT_EQ(say(), "no answer");
+  EXPECT_EQ(say(), "not known");
 }
 
 TEST_F(FailureText, OfASilentRank) {

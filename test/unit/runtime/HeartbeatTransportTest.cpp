@@ -222,6 +222,14 @@ TEST_F(Transports, WhatIsNoHeartbeatIsNotTaken) {
   EXPECT_EQ(ranks[0].countersOf(1), (Counters{10, 11}));
   EXPECT_EQ(ranks[0].countersOf(2), (Counters{20, 21}));
   EXPECT_EQ(ranks[0].table.backup, -1);
+  // What nobody of the job says is no sign of life either.
+  double heard = ranks[0].table.row(1).heard;
+  message.kind = 99;
+  message.bytes = 0;
+  say(1, &message, 8);
+  EXPECT_FALSE(ranks[0].receive(4));
+  EXPECT_EQ(ranks[0].table.row(1).heard, heard);
+  message.kind = 1;
   // A whole one is.
   message.bytes = sizeof message - 8;
   message.channels = 2;

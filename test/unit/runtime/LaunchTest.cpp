@@ -183,6 +183,9 @@ TEST(Variables, HoldNumbers) {
             "environment: FSDP_SHARE_GPU = 'yes' is no choice: 0 or 1");
   EXPECT_EQ(error("FSDP_HEARTBEAT", "-1"),
             "environment: FSDP_HEARTBEAT = '-1' is no number of seconds");
+  EXPECT_EQ(error("FSDP_HEARTBEAT", "0.04"),
+            "environment: FSDP_HEARTBEAT = '0.04' is no number of seconds from "
+            "0.1 on (0: no limit)");
   EXPECT_EQ(error("FSDP_SHARED_MEMORY", "yes"),
             "environment: FSDP_SHARED_MEMORY = 'yes' is no choice: 0 or 1");
   EXPECT_EQ(error("FSDP_NATIVE_BF16", "2"),
@@ -262,9 +265,11 @@ TEST(JobOutput, TheFirstRankThatSpoke) {
   EXPECT_TRUE(output.takeLine("fsdp-run: warning: of a rank"));
   EXPECT_FALSE(output.takeLine("fsdp: rank 1: the text is gone"));
   EXPECT_FALSE(output.takeLine("fsdp: rank 0: the text is gone"));
-  EXPECT_EQ(output.failure(1), "rank 1: the text is gone");
+  EXPECT_EQ(output.failure("rank 1", 1), "rank 1: the text is gone");
 }
 
 TEST(JobOutput, ARankThatSaysNothing) {
-  EXPECT_EQ(JobOutput().failure(5), "the job ended with status 5");
+  EXPECT_EQ(JobOutput().failure("rank 1", 5),
+            "rank 1 ended with status 5 and no message; the whole job was "
+            "stopped");
 }

@@ -313,6 +313,24 @@ TEST_F(MonitorOf, AFirstRankThatHasNotBegun) {
   EXPECT_EQ(said(0) + said(1), "");
 }
 
+// But not for ever for one that has connected and stopped.
+TEST_F(MonitorOf, AFirstRankThatSaysNothing) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  auto alone = [&] {
+    LivenessLimits limits{60, 0, kPeriod, kGraceSeconds};
+    limits.begin = 0.5;
+    LivenessMonitor monitor(1, 3, limits,
+                            makeTcpHeartbeats(1, 3, {ends[1]}, 0));
+    stay(monitor);
+  };
+  EXPECT_EXIT(alone(), testing::ExitedWithCode(kLostJobStatus),
+              "^fsdp: rank 0 has connected and sent no heartbeat within 0.5 s "
+              "\\(FSDP_JOIN_TIMEOUT sets the limit\\)\n$");
+  for (int end : ends)
+    close(end);
+}
+
 // Its reason is its own; the connection says no more.
 TEST_F(MonitorOf, AFirstRankThatNeverBegins) {
   int ends[2];

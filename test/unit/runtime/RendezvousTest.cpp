@@ -287,6 +287,28 @@ TEST_F(Rendezvous, ARankComesOnce) {
     messageOf([&] { closeAll(rank->get()); });
 }
 
+// A rank that gave up, with a word that nobody has read, and began anew.
+TEST_F(Rendezvous, ARankMayComeAgainWhenItHasGone) {
+  Listener listener = listenAt(kHere, 0);
+  struct {
+    char magic[8] = {'f', 's', 'd', 'p', 'm', 'e', 'e', 't'};
+    uint64_t job = kJob;
+    int32_t size = 3, rank = 1, line = 0;
+    char more[4] = {};
+  } greeting;
+  std::string text(reinterpret_cast<const char *>(&greeting), 32);
+  auto first = std::async(std::launch::async,
+                          [&] { return acceptRanks(listener, kJob, 3, 60); });
+  int gone = stranger(listener.port, text);
+  char answer[32];
+  ASSERT_GT(recv(gone, answer, sizeof answer, MSG_WAITALL), 27);
+  close(gone);
+  auto one = come(listener.port, 1, 3), two = come(listener.port, 2, 3);
+  Lines lines = first.get();
+  expectConnected(one.get(), lines, 1);
+  expectConnected(two.get(), lines, 2);
+}
+
 TEST_F(Rendezvous, ThePortIsTaken) {
   Listener listener = listenAt(kHere, 0);
   std::string port = std::to_string(listener.port);

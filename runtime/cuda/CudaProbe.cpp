@@ -1,5 +1,6 @@
-//===- Watchdog.cpp - What a context on a GPU tells the monitor -----------===//
-#include "Watchdog.h"
+//===- CudaProbe.cpp - What a context on a GPU tells the monitor
+//-----------===//
+#include "CudaProbe.h"
 #include "runtime/collectives/Groups.h"
 #include <future>
 #include <thread>
@@ -20,15 +21,15 @@ static ContextChannels channelsOf(const CudaContext &c,
           limit};
 }
 
-Watchdog::Watchdog(CudaContext &c, LivenessMonitor &monitor,
-                   const std::vector<int64_t> &meshAxes, double timeout)
+CudaProbe::CudaProbe(CudaContext &c, LivenessMonitor &monitor,
+                     const std::vector<int64_t> &meshAxes, double timeout)
     : RankProbe(channelsOf(c, meshAxes, timeout)), c(c), monitor(monitor) {
   monitor.watch(this);
 }
 
-Watchdog::~Watchdog() { monitor.watch(nullptr); }
+CudaProbe::~CudaProbe() { monitor.watch(nullptr); }
 
-std::unique_lock<std::timed_mutex> Watchdog::issuing() {
+std::unique_lock<std::timed_mutex> CudaProbe::issuing() {
   std::unique_lock<std::timed_mutex> lock(issue);
   if (monitor.isEnding()) {
     lock.unlock();
@@ -37,13 +38,13 @@ std::unique_lock<std::timed_mutex> Watchdog::issuing() {
   return lock;
 }
 
-uint64_t Watchdog::readCounters(uint64_t *counters) const {
+uint64_t CudaProbe::readCounters(uint64_t *counters) const {
   for (size_t i = 0; i < channels.count; ++i)
     counters[i] = c.progress->counter(i);
   return c.progress ? c.progress->launches() : 0;
 }
 
-std::string Watchdog::findProblem() {
+std::string CudaProbe::findProblem() {
   for (size_t i = 0; i < c.channels.size(); ++i) {
     if (!c.channels[i])
       continue;
@@ -57,7 +58,7 @@ std::string Watchdog::findProblem() {
 }
 
 /// Neither waits for ever for a thread that is inside of NCCL nor for NCCL.
-void Watchdog::abandon() {
+void CudaProbe::abandon() {
   std::unique_lock<std::timed_mutex> lock(issue, std::chrono::seconds(1));
   if (!lock)
     return;

@@ -1,26 +1,27 @@
-//===- Watchdog.h - What a context on a GPU tells the monitor ---*- C++ -*-===//
+//===- CudaProbe.h - What a context on a GPU tells the monitor ---*- C++
+//-*-===//
 //
 // In which collective every channel is, and errors that NCCL has found
 // meanwhile. When the job is to end, it aborts the communicators, so that
 // nobody waits for a stream that does not come to an end.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_CUDA_WATCHDOG_H
-#define FSDP_RUNTIME_CUDA_WATCHDOG_H
+#ifndef FSDP_RUNTIME_CUDA_CUDAPROBE_H
+#define FSDP_RUNTIME_CUDA_CUDAPROBE_H
 
 #include "CudaContext.h"
 #include "runtime/liveness/LivenessMonitor.h"
 
 namespace fsdp::rt {
 
-class Watchdog final : public RankProbe {
+class CudaProbe final : public RankProbe {
 public:
   /// `timeout` is in seconds, of a collective.
-  Watchdog(CudaContext &c, LivenessMonitor &monitor,
-           const std::vector<int64_t> &meshAxes, double timeout);
-  ~Watchdog() override;
-  Watchdog(const Watchdog &) = delete;
-  Watchdog &operator=(const Watchdog &) = delete;
+  CudaProbe(CudaContext &c, LivenessMonitor &monitor,
+            const std::vector<int64_t> &meshAxes, double timeout);
+  ~CudaProbe() override;
+  CudaProbe(const CudaProbe &) = delete;
+  CudaProbe &operator=(const CudaProbe &) = delete;
 
   /// Held while collectives are issued: communicators are not aborted under
   /// their user's hands. Does not return once the job is ending.
@@ -41,4 +42,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_CUDA_WATCHDOG_H
+#endif // FSDP_RUNTIME_CUDA_CUDAPROBE_H
