@@ -495,8 +495,8 @@ TEST_F(FailureDetection, WhoHasLeftIsNotLate) {
 
 // What all have come to hangs by itself.
 TEST_F(FailureDetection, WhoHasLeftTheJobIsGone) {
-  for (int rank : {0, 1})
-    set(rank, 0, in(1), 61);
+  set(0, {{in(1), now - 61}, {}});
+  set(1, {{after(0), now - 61}, {}});
   table.row(1).state = RankState::Left;
   EXPECT_EQ(decide(), "stuck 0: 0 in 0, gone 1");
 }
