@@ -196,7 +196,7 @@ Failure Detector::findProblem() const {
 int Detector::firstToSpeak() const {
   auto canSpeak = [this](int r) {
     const RankRow &row = table.row(r);
-    return row.state == RankState::Here && !isSilent(row);
+    return !isSilent(row) && !hasGone(row);
   };
   int first = table.backup < 0 ? me : table.backup;
   for (int r = 0; !canSpeak(first) && r < table.ranks(); ++r)

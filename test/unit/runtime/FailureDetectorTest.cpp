@@ -493,7 +493,6 @@ TEST_F(FailureDetection, WhoHasLeftIsNotLate) {
   EXPECT_EQ(decide(), "stuck 3: 3 in 0, late 2");
 }
 
-// What all have come to hangs by itself.
 TEST_F(FailureDetection, WhoHasLeftTheJobIsGone) {
   set(0, {{in(1), now - 61}, {}});
   set(1, {{after(0), now - 61}, {}});
@@ -501,6 +500,7 @@ TEST_F(FailureDetection, WhoHasLeftTheJobIsGone) {
   EXPECT_EQ(decide(), "stuck 0: 0 in 0, gone 1");
 }
 
+// What all have come to hangs by itself.
 TEST_F(FailureDetection, ACollectiveOfAllItsRanks) {
   set(0, {{in(1), now}, {}});
   set(1, {{in(1), now + 1}, {}});
