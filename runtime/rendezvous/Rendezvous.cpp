@@ -333,7 +333,8 @@ void Reception::welcome(Guest &guest) {
   Connection &place = lines[static_cast<size_t>(line)];
   // One that has gone again may come back, with lines of its own.
   if (place.number() >= 0 && isClosedByPeer(place.number()))
-    lines = {};
+    for (Connection &other : lines)
+      other = Connection();
   if (place.number() >= 0)
     throw Error("two processes say that they are rank " + std::to_string(rank) +
                 " of this job; the launcher's variables are wrong");
