@@ -32,6 +32,7 @@
 // RUN: fsdp-opt %t/graph --fsdp-shard="mesh=r=2,s=2 mode=hybrid_shard" --nn-differentiate --fsdp-expand --fsdp-plan --fsdp-remat --fsdp-bucket --fsdp-overlap --nn-fuse -o %t/schedule
 // RUN: fsdp-interpret %t/schedule --seed 1 --same-on-all-ranks | tail -n +2 > %t/scheduled
 // RUN: grep -c 'grad .* whole' %t/meant
+// RUN: grep -cE ' : [^ ]+ [^ ]+ [^ ]+ \.\.\.$' %t/meant
 // RUN: diff %t/meant %t/scheduled
 // RUN: fsdp-interpret %t/schedule --seed 2 --same-on-all-ranks | tail -n +2 > %t/other
 // RUN: not diff %t/meant %t/other
