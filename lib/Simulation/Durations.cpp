@@ -153,3 +153,43 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
     return kernelOf(op.bytes / std::max<int64_t>(op.states.count, 1), model);
   return durationOf(problem, program, number, costs);
 }
+
+//===----------------------------------------------------------------------===//
+// Many times
+//===----------------------------------------------------------------------===//
+
+size_t StepDurations::Hash::operator()(const std::vector<Id> &ops) const {
+  size_t hash = ops.size();
+  for (Id op : ops)
+    hash = (hash ^ op) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+
+StepDurations::StepDurations(const Problem &problem, const Costs &costs)
+    : problem(problem), costs(costs), known(problem.programs.size()) {
+  for (size_t i = 0; i < known.size(); ++i)
+    known[i].ofOp.resize(problem.programs[i].ops.size());
+}
+
+Duration StepDurations::of(size_t number, const Sequence &sequence,
+                           const Step &step) {
+  const Program &program = problem.programs[number];
+  if (step.kind == StepKind::Await)
+    return Duration();
+  if (step.collective != CollectiveRole::None) {
+    ops.clear();
+    for (Id i = step.members.begin; i < step.members.end(); ++i)
+      ops.push_back(sequence.members[i].op);
+    auto [at, isNew] = known[number].ofCollectives.try_emplace(ops);
+    if (isNew)
+      at->second = durationOf(problem, program, sequence, step, costs);
+    return at->second;
+  }
+  if (step.members.count != 1 || step.bytes != 0)
+    return durationOf(problem, program, sequence, step, costs);
+  std::optional<Duration> &one =
+      known[number].ofOp[sequence.members[step.members.begin].op];
+  if (!one)
+    one = durationOf(problem, program, sequence, step, costs);
+  return *one;
+}

@@ -20,11 +20,10 @@ static Duration issueOf(const Step &step, const CostModel &model) {
   return model.hostIssue() + (isModule ? model.hostModule() : Duration());
 }
 
-std::vector<Activity> fsdp::simulation::activitiesOf(const Problem &problem,
-                                                     const Program &program,
-                                                     const Sequence &sequence,
-                                                     const Costs &costs) {
-  std::vector<Activity> activities;
+template <typename DurationOf>
+static void addActivities(const Sequence &sequence, const CostModel &model,
+                          DurationOf durationOf,
+                          std::vector<Activity> &activities) {
   activities.reserve(sequence.steps.size());
   for (const Step &step : sequence.steps) {
     Activity activity;
@@ -34,11 +33,35 @@ std::vector<Activity> fsdp::simulation::activitiesOf(const Problem &problem,
     activity.isCollective = step.collective != CollectiveRole::None;
     activity.stream = step.stream;
     activity.start = step.start;
-    activity.duration = durationOf(problem, program, sequence, step, costs);
-    activity.issue = issueOf(step, costs.model);
+    activity.duration = durationOf(step);
+    activity.issue = issueOf(step, model);
     activities.push_back(activity);
   }
+}
+
+std::vector<Activity> fsdp::simulation::activitiesOf(const Problem &problem,
+                                                     const Program &program,
+                                                     const Sequence &sequence,
+                                                     const Costs &costs) {
+  std::vector<Activity> activities;
+  addActivities(
+      sequence, costs.model,
+      [&](const Step &step) {
+        return durationOf(problem, program, sequence, step, costs);
+      },
+      activities);
   return activities;
+}
+
+void fsdp::simulation::findActivities(const Sequence &sequence, size_t program,
+                                      const CostModel &model,
+                                      StepDurations &durations,
+                                      std::vector<Activity> &activities) {
+  activities.clear();
+  addActivities(
+      sequence, model,
+      [&](const Step &step) { return durations.of(program, sequence, step); },
+      activities);
 }
 
 static PeakMemory peakOf(const Problem &problem, const Program &program,

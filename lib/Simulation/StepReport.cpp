@@ -24,7 +24,7 @@ static void appendTimes(std::string &text, const Report &report) {
   appendFormat(text, "step time %18.3f ms\n", milliseconds(step.total));
   appendFormat(text, "  bound %20.3f ms  %5.1f %%  %s\n",
                milliseconds(step.bound), percent(step.bound.seconds(), total),
-               step.link < step.bound ? "compute alone"
+               step.link < step.bound ? "compute, slowed by communication"
                                       : "communication alone");
   appendFormat(text, "  compute %18.3f ms  %5.1f %%\n",
                milliseconds(step.compute),

@@ -74,7 +74,8 @@ public:
     for (uint32_t number = 0; number < activities.size(); ++number)
       issue(number);
     result.total = later(later(now, network.freeAt()), host.freeAt());
-    result.bound = later(later(computeStream, result.link), result.copies);
+    result.bound =
+        later(later(computeStream + slowed, result.link), result.copies);
     return std::move(result);
   }
 
@@ -143,6 +144,16 @@ private:
         (isCopy ? host : network)
             .serve(later(now, issued), activity.duration, activity.stream);
     (isCopy ? result.copies : result.link) += activity.duration;
+    if (!isCopy)
+      slowed += leastDelay(activity);
+  }
+
+  /// Of compute by a collective: what it loses while it runs beside it, which
+  /// is less than what it loses while it waits.
+  Duration leastDelay(const Activity &activity) const {
+    int64_t more = slowdowns.perSecond[int(activity.stream)].picoseconds();
+    return Duration::ofPicoseconds(scaled(activity.duration.picoseconds(), more,
+                                          kSecond + more, /*up=*/false));
   }
 
   void await(uint32_t number) {
@@ -160,6 +171,7 @@ private:
   Duration now;    // of the compute stream
   Duration issued; // by the host
   Duration computeStream;
+  Duration slowed; // what compute loses at least beside collectives
 };
 
 } // namespace

@@ -11,6 +11,9 @@
 
 #include "fsdp/Machine/CostModel.h"
 #include "fsdp/Schedule/ProblemOrder.h"
+#include <optional>
+#include <unordered_map>
+#include <vector>
 
 namespace fsdp::simulation {
 
@@ -42,6 +45,32 @@ Duration durationOf(const problem::Problem &problem,
                     const problem::Program &program,
                     const problem::Sequence &sequence,
                     const problem::Step &step, const Costs &costs);
+
+/// Of the steps of one problem, for those who simulate it many times: what
+/// follows from an op, or from the collectives that travel together, is
+/// computed once. Problem and costs outlive it.
+class StepDurations {
+public:
+  StepDurations(const problem::Problem &problem, const Costs &costs);
+
+  /// As durationOf(), of a sequence of program number `program`.
+  Duration of(size_t program, const problem::Sequence &sequence,
+              const problem::Step &step);
+
+private:
+  struct Hash {
+    size_t operator()(const std::vector<problem::Id> &ops) const;
+  };
+
+  const problem::Problem &problem;
+  const Costs &costs;
+  struct Known {
+    std::vector<std::optional<Duration>> ofOp;
+    std::unordered_map<std::vector<problem::Id>, Duration, Hash> ofCollectives;
+  };
+  std::vector<Known> known; // by program
+  std::vector<problem::Id> ops;
+};
 
 } // namespace fsdp::simulation
 

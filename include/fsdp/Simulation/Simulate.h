@@ -19,6 +19,11 @@ std::vector<Activity> activitiesOf(const problem::Problem &problem,
                                    const problem::Sequence &sequence,
                                    const Costs &costs);
 
+/// The same, with durations that are known; into `activities`.
+void findActivities(const problem::Sequence &sequence, size_t program,
+                    const CostModel &model, StepDurations &durations,
+                    std::vector<Activity> &activities);
+
 /// Bytes alive at the peak of a program, by what they are for.
 struct PeakMemory {
   int64_t parameters = 0; ///< And gradients, optimizer state, inputs: all that

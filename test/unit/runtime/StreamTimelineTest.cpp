@@ -239,8 +239,8 @@ TEST_F(Timelines, SumsAreOfWorkAlone) {
   EXPECT_EQ(made.compute, us(3));
   EXPECT_EQ(made.link, us(6));
   EXPECT_EQ(made.copies, us(5));
-  // 3 of work and 4 that hold compute.
-  EXPECT_EQ(made.bound, us(7));
+  // 3 of work, 4 that hold compute, and 1 by which the gather slows it.
+  EXPECT_EQ(made.bound, us(8));
 }
 
 TEST_F(Timelines, BoundIsTheLongestOfComputeLinkAndCopies) {
