@@ -31,7 +31,7 @@ llvm::Error fsdp::decidePlan(ModuleOp module, const CompileOptions &options) {
     return llvm::createStringError(
         "the text states a plan (fsdp.plan), and compile.plan = \"auto\" "
         "decides itself; leave out one of them");
-  CostModel cost(loadMachine(options.compile.machine));
+  CostModel model(loadMachine(options.compile.machine));
   PlanTrials trials(module, options);
   // What is no error is said when the decided plan is compiled.
   ScopedDiagnosticHandler quiet(
@@ -47,8 +47,10 @@ llvm::Error fsdp::decidePlan(ModuleOp module, const CompileOptions &options) {
   OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
   if (!byRule)
     return alreadyPrinted();
-  problem::RecomputeDecider decider(
-      *problem, schedule::candidateOf(*problem, *byRule), cost);
+  simulation::Costs costs{model};
+  problem::ScheduleDecider decider(*problem,
+                                   schedule::candidateOf(*problem, *byRule),
+                                   costs, "train", decidesResharding(options));
   std::optional<FoundPlan> found =
       findPlan(trials, *problem, decider, options.pipeline.memoryBudget);
   if (!found)

@@ -34,13 +34,15 @@ class Explainer {
 public:
   Explainer(const PlanTrials &trials, const problem::Problem &problem,
             problem::Candidate given, const simulation::Costs &costs,
-            int64_t budget)
+            int64_t budget, bool mayKeep)
       : trials(trials), problem(problem), base(std::move(given)), costs(costs),
-        budget(budget), decider(problem, base, costs.model) {}
+        budget(budget), schedules(problem, base, costs, "train", mayKeep),
+        decider(schedules.recompute()) {}
 
   /// Nothing after an error.
   std::optional<std::string> run() {
-    std::optional<FoundPlan> found = findPlan(trials, problem, decider, budget);
+    std::optional<FoundPlan> found =
+        findPlan(trials, problem, schedules, budget);
     if (!found || !addPolicies())
       return std::nullopt;
     OwningOpRef<ModuleOp> planned = trials.planned(&found->plan);
@@ -50,6 +52,7 @@ public:
                 simulate(schedule::candidateOf(problem, *planned))};
     appendAnswer(decided);
     appendRows(decided);
+    appendRules(decided, found->target);
     appendPrices();
     appendWords(*found);
     appendNotes();
@@ -128,6 +131,29 @@ private:
       appendRow(row);
   }
 
+  /// What others do about communication, with the best recomputation in the
+  /// same memory.
+  void appendRules(const Row &decided, int64_t target) {
+    appendFormat(text, "\n%-23s %10s %10s %12s\n", "communication", "step ms",
+                 "/ decided", "live bytes");
+    appendFormat(text, "%-23s %10.1f\n", "bound",
+                 milliseconds(decided.step.bound));
+    appendFormat(text, "%-23s %10.1f %10.3f\n", "decided",
+                 milliseconds(decided.step.total), 1.0);
+    for (const problem::NamedChoice &rule : schedules.rules()) {
+      std::optional<problem::DecidedSchedule> with =
+          schedules.decide(target, rule.choice);
+      if (!with) {
+        appendFormat(text, "%-23s %10s\n", rule.name.c_str(), "no");
+        continue;
+      }
+      appendFormat(text, "%-23s %10.1f %10.3f %12s\n", rule.name.c_str(),
+                   milliseconds(with->total),
+                   with->total.seconds() / decided.step.total.seconds(),
+                   formatBytes(with->bytes).c_str());
+    }
+  }
+
   /// What each GiB costs where the budget is a few of them larger or smaller.
   void appendPrices() {
     appendFormat(text, "\n%-11s %10s  %-5s %10s %11s %10s\n", "live bytes",
@@ -188,9 +214,9 @@ private:
     }
     const problem::Blocks &blocks = decider.options().blocks;
     for (size_t begin = 0, end = 0; begin < blocks.all.size(); begin = end) {
-      std::string words = wordsOf(found.choice, begin);
+      std::string words = wordsOf(found.schedule->choice, begin);
       for (end = begin + 1; end < blocks.all.size(); ++end)
-        if (wordsOf(found.choice, end) != words)
+        if (wordsOf(found.schedule->choice, end) != words)
           break;
       std::string from(problem.text(blocks.all[begin].name)),
           to(problem.text(blocks.all[end - 1].name));
@@ -212,7 +238,8 @@ private:
   problem::Candidate base;
   const simulation::Costs &costs;
   int64_t budget;
-  problem::RecomputeDecider decider;
+  problem::ScheduleDecider schedules;
+  const problem::RecomputeDecider &decider;
   std::vector<Row> rows; ///< Of policies, "none" first.
   std::string text;
 };
@@ -240,9 +267,9 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
   if (!byRule)
     return alreadyPrinted();
-  Explainer explainer(trials, *problem,
-                      schedule::candidateOf(*problem, *byRule), costs,
-                      options.pipeline.memoryBudget);
+  Explainer explainer(
+      trials, *problem, schedule::candidateOf(*problem, *byRule), costs,
+      options.pipeline.memoryBudget, decidesResharding(options));
   std::optional<std::string> text = explainer.run();
   if (!text)
     return alreadyPrinted();

@@ -63,27 +63,66 @@ std::optional<int64_t> PlanTrials::arena(const schedule::Plan &plan,
 // The plan for a budget
 //===----------------------------------------------------------------------===//
 
-/// Decides, plans the arena, and decides again with fewer bytes.
-static FailureOr<std::optional<FoundPlan>>
-decideAndPack(const PlanTrials &trials, const problem::Problem &problem,
-              const problem::RecomputeDecider &decider, int64_t budget) {
-  int64_t target = budget;
-  while (std::optional<problem::Decided> decided = decider.decide(target)) {
-    schedule::Plan plan =
-        schedule::toPlan(problem, decider.options(), decided->choice);
-    std::optional<int64_t> arena = trials.arena(plan);
-    if (!arena)
-      return failure();
-    if (*arena <= budget)
-      return std::optional<FoundPlan>(
-          FoundPlan{std::move(plan), "", std::move(decided->choice), *arena});
-    // How much a plan leaves empty differs from plan to plan: small steps find
-    // one that packs well.
-    int64_t step = std::max<int64_t>((*arena - budget) / 3, 1);
-    target = std::min(target, decided->bytes) - step;
-  }
-  return std::optional<FoundPlan>();
+bool fsdp::decidesResharding(const CompileOptions &options) {
+  return options.parallelism.fsdpReshardAfterForward == ReshardPolicy::Default;
 }
+
+namespace {
+
+/// Tries schedules that were decided for fewer and fewer bytes.
+class Packer {
+public:
+  Packer(const PlanTrials &trials, const problem::Problem &problem,
+         problem::ScheduleDecider &decider, int64_t budget)
+      : trials(trials), problem(problem), decider(decider), budget(budget) {}
+
+  /// The fastest that packs into the budget; fails after an error.
+  FailureOr<std::optional<FoundPlan>> run() {
+    // How much a plan leaves empty differs from plan to plan: what is fastest
+    // in live bytes may pack badly, and what the rule does may not.
+    if (failed(consider(decider.decide(budget), budget)) ||
+        failed(consider(decider.decide(budget, decider.byRule()), budget)))
+      return failure();
+    // In fewer bytes another communication may be the fastest.
+    if (best && best->target < budget - budget / kMuch)
+      if (failed(consider(decider.decide(best->target), best->target)))
+        return failure();
+    return std::move(best);
+  }
+
+private:
+  static constexpr int64_t kMuch = 100;
+
+  /// Decides again for the same communication until the arena fits.
+  LogicalResult consider(std::optional<problem::DecidedSchedule> decided,
+                         int64_t target) {
+    while (decided && (!best || decided->total < best->schedule->total)) {
+      schedule::Plan plan =
+          schedule::toPlan(problem, decider.given(), decided->candidate);
+      std::optional<int64_t> arena = trials.arena(plan);
+      if (!arena)
+        return failure();
+      if (*arena <= budget) {
+        best =
+            FoundPlan{std::move(plan), "", std::move(decided), target, *arena};
+        return success();
+      }
+      // Small steps find one that packs well.
+      int64_t step = std::max<int64_t>((*arena - budget) / 3, 1);
+      target = std::min(target, decided->bytes) - step;
+      decided = decider.decide(target, decided->communication);
+    }
+    return success();
+  }
+
+  const PlanTrials &trials;
+  const problem::Problem &problem;
+  problem::ScheduleDecider &decider;
+  const int64_t budget;
+  std::optional<FoundPlan> best;
+};
+
+} // namespace
 
 /// The plan of "full": what needs the fewest live bytes may leave more gaps.
 static std::optional<FoundPlan> planOfFull(const PlanTrials &trials) {
@@ -118,11 +157,12 @@ static void failBudget(const PlanTrials &trials, const schedule::Plan &plan,
   (void)trials.arena(plan, budget);
 }
 
-std::optional<FoundPlan>
-fsdp::findPlan(const PlanTrials &trials, const problem::Problem &problem,
-               const problem::RecomputeDecider &decider, int64_t budget) {
+std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
+                                        const problem::Problem &problem,
+                                        problem::ScheduleDecider &decider,
+                                        int64_t budget) {
   FailureOr<std::optional<FoundPlan>> found =
-      decideAndPack(trials, problem, decider, budget);
+      Packer(trials, problem, decider, budget).run();
   if (failed(found))
     return std::nullopt;
   if (*found)
@@ -132,8 +172,11 @@ fsdp::findPlan(const PlanTrials &trials, const problem::Problem &problem,
     return std::nullopt;
   if (full->arena <= budget)
     return full;
-  schedule::Plan least =
-      schedule::toPlan(problem, decider.options(), decider.least().choice);
+  schedule::Plan least = schedule::toPlan(
+      problem, decider.given(),
+      problem::withRecomputation(problem, decider.given(),
+                                 decider.recompute().options(),
+                                 decider.recompute().least().choice));
   std::optional<int64_t> arena = trials.arena(least);
   if (arena)
     failBudget(trials, *arena < full->arena ? least : full->plan, budget);

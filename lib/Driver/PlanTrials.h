@@ -4,7 +4,7 @@
 
 #include "fsdp/Config/CompileOptions.h"
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Schedule/RecomputeDecider.h"
+#include "fsdp/Schedule/ScheduleDecider.h"
 
 namespace fsdp {
 
@@ -40,18 +40,22 @@ private:
 /// A plan whose arena fits into a budget.
 struct FoundPlan {
   schedule::Plan plan;
-  /// The policy of compile.recompute that gives it, or what was decided about
-  /// each block (RecomputeOptions::sets).
+  /// The policy of compile.recompute that gives it, or what was decided.
   std::string policy;
-  std::vector<uint32_t> choice;
+  std::optional<problem::DecidedSchedule> schedule;
+  /// The live bytes for which it was decided: what packs into the budget.
+  int64_t target = 0;
   int64_t arena = 0;
 };
 
-/// That of the least compute time; nothing after an error, which names the
-/// largest buffers of the plan with the smallest arena.
+/// Whether it is decided what stays gathered: no setting says it.
+bool decidesResharding(const CompileOptions &options);
+
+/// That of the fastest step; nothing after an error, which names the largest
+/// buffers of the plan with the smallest arena.
 std::optional<FoundPlan> findPlan(const PlanTrials &trials,
                                   const problem::Problem &problem,
-                                  const problem::RecomputeDecider &decider,
+                                  problem::ScheduleDecider &decider,
                                   int64_t budget);
 
 } // namespace fsdp

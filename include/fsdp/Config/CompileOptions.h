@@ -397,8 +397,9 @@ struct CompileOptions {
       table.add("compile.cpu", cpu,
                 "instruction set of the emitted code, as for -march");
       table.add("compile.plan", plan,
-                "who decides what is recomputed; rule: compile.recompute; "
-                "auto: the compiler, for --memory-budget");
+                "who decides the schedule; rule: block buckets, one ahead, and "
+                "compile.recompute; auto: the compiler, the fastest step that "
+                "it finds for --memory-budget");
       table.add("compile.machine", machine,
                 "with compile.plan = auto: a machine's name or TOML file");
     }

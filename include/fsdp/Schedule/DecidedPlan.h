@@ -3,15 +3,15 @@
 #define FSDP_SCHEDULE_DECIDEDPLAN_H
 
 #include "fsdp/Schedule/Plan.h"
-#include "fsdp/Schedule/RecomputeOptions.h"
+#include "fsdp/Schedule/ProblemOrder.h"
 
 namespace fsdp::schedule {
 
-/// Rules that compute again what `choice` does, the option of each block; one
-/// for all ops of the same blocks, which a glob "layers.{0,1,2}" names.
-Plan toPlan(const problem::Problem &problem,
-            const problem::RecomputeOptions &options,
-            const std::vector<uint32_t> &choice);
+/// Rules that turn what `base` decides into `candidate`: one for all ops about
+/// which the same changes. A glob "layers.{0,1,2}" names those of several
+/// blocks.
+Plan toPlan(const problem::Problem &problem, const problem::Candidate &base,
+            const problem::Candidate &candidate);
 
 } // namespace fsdp::schedule
 

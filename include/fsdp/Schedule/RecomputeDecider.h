@@ -31,6 +31,13 @@ public:
   Decided least() const;
 
   const RecomputeOptions &options() const { return found; }
+  /// The bytes of a budget that blocks may have, where nothing but `base` is
+  /// decided.
+  int64_t roomIn(int64_t budget) const;
+  /// What blocks choose in so many bytes; nothing if that is too little.
+  std::optional<std::vector<uint32_t>> choose(int64_t room) const {
+    return frontier.choose(room);
+  }
 
 private:
   Decided decided(std::vector<uint32_t> choice) const;

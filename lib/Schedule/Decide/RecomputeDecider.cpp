@@ -30,9 +30,13 @@ Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
   return {std::move(choice), *std::max_element(bounds.begin(), bounds.end())};
 }
 
+int64_t RecomputeDecider::roomIn(int64_t budget) const {
+  return budget - problem.persistentBytes -
+         problem.programs[found.blocks.program].ownOutputBytes;
+}
+
 std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {
-  int64_t room = budget - problem.persistentBytes -
-                 problem.programs[found.blocks.program].ownOutputBytes;
+  int64_t room = roomIn(budget);
   // Other programs, and what their outputs leave, may need more.
   while (std::optional<std::vector<uint32_t>> choice = frontier.choose(room)) {
     Decided result = decided(std::move(*choice));

@@ -53,7 +53,10 @@ void tryChoices(ProblemCase &program, const problem::RecomputeDecider &decider,
     std::vector<uint32_t> choice;
     for (uint32_t kind : options.chain.classOf)
       choice.push_back(random() % options.sets[kind].size());
-    schedule::Plan plan = schedule::toPlan(program.problem, options, choice);
+    schedule::Plan plan = schedule::toPlan(
+        program.problem, candidateOf(program, {}),
+        problem::withRecomputation(program.problem, candidateOf(program, {}),
+                                   options, choice));
     EXPECT_EQ(problem::peakOf(options.chain, choice),
               peakOf(program.problem, candidateOf(program, plan),
                      options.blocks.program))

@@ -1,0 +1,280 @@
+//===- CommunicationRules.cpp - What others do about communication --------===//
+#include "fsdp/Schedule/CommunicationRules.h"
+#include <algorithm>
+#include <functional>
+#include <map>
+
+using namespace fsdp;
+using namespace fsdp::problem;
+
+static constexpr int64_t kMB = 1'000'000;
+
+//===----------------------------------------------------------------------===//
+// Buckets of blocks
+//===----------------------------------------------------------------------===//
+
+/// Splits a list where `endsAfter` says that a bucket ends after an element.
+template <typename EndsAfter>
+static std::vector<TransferBucket>
+bucketsOf(const TransferList &list, uint32_t distance, EndsAfter endsAfter) {
+  std::vector<TransferBucket> buckets;
+  uint32_t count = 0;
+  for (Id i = 0; i < list.size(); ++i) {
+    ++count;
+    if (i + 1 < list.size() && !endsAfter(i))
+      continue;
+    buckets.push_back({count, distance});
+    count = 0;
+  }
+  return buckets;
+}
+
+/// Into buckets of `size` blocks; see BucketFamily.
+static std::vector<TransferBucket> blockBuckets(const Transfers &transfers,
+                                                TransferKind kind, int size,
+                                                uint32_t distance) {
+  const TransferList &list = transfers[kind];
+  std::vector<int64_t> bytes(transfers.units.size());
+  for (const Transfer &transfer : list)
+    bytes[transfer.unit] += transfer.bytes;
+  int blocks = 0;
+  int64_t sent = 0;
+  return bucketsOf(list, distance, [&](Id i) {
+    if (size == 0)
+      return true;
+    uint32_t unit = list[i].unit, next = list[i + 1].unit;
+    sent += list[i].bytes;
+    if (unit == next) {
+      int64_t part = bytes[unit] / std::max(-size, 1);
+      if (size > 0 || sent < part)
+        return false;
+      sent = 0;
+      return true;
+    }
+    sent = 0;
+    if (size < 0 || !transfers.isBlock[unit] || !transfers.isBlock[next] ||
+        ++blocks == size) {
+      blocks = 0;
+      return true;
+    }
+    return false;
+  });
+}
+
+static std::vector<bool> keptUnits(const Transfers &transfers,
+                                   const BucketFamily &family) {
+  if (!transfers.mayKeep)
+    return transfers.isKept;
+  std::vector<uint32_t> blocks;
+  for (uint32_t unit = 0; unit < transfers.units.size(); ++unit)
+    if (transfers.isBlock[unit])
+      blocks.push_back(unit);
+  std::vector<bool> isKept = transfers.isKept;
+  for (uint32_t block : blocks)
+    isKept[block] = false;
+  auto count = static_cast<uint32_t>(blocks.size()),
+       kept = std::min(family.kept, count);
+  for (uint32_t i = 0; i < kept; ++i)
+    isKept[blocks[family.keptAt == BucketFamily::Last    ? count - 1 - i
+                  : family.keptAt == BucketFamily::First ? i
+                                                         : i * count / kept]] =
+        true;
+  return isKept;
+}
+
+CommunicationChoice fsdp::problem::choiceOf(const Transfers &transfers,
+                                            const BucketFamily &family) {
+  CommunicationChoice choice;
+  for (TransferKind kind : {TransferKind::Forward, TransferKind::Again})
+    choice[kind] =
+        blockBuckets(transfers, kind, family.gather, family.prefetch);
+  choice[TransferKind::Reduce] = blockBuckets(transfers, TransferKind::Reduce,
+                                              family.reduce, family.defer);
+  choice.isKept = keptUnits(transfers, family);
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Rules by bytes and times
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What the rules ask about a list of transfers.
+class ListTimes {
+public:
+  ListTimes(const Problem &problem, const Candidate &base,
+            const Transfers &transfers, const simulation::Costs &costs)
+      : problem(problem), program(problem.programs[transfers.program]),
+        transfers(transfers), costs(costs) {
+    findCompute(base);
+  }
+
+  /// Of [begin, end) as one bucket.
+  Duration travel(TransferKind kind, Id begin, Id end) const {
+    std::map<Id, std::vector<Id>> byKey;
+    for (Id i = begin; i < end; ++i)
+      for (Id op : transfers[kind][i].ops)
+        byKey[program.collective(program.ops[op]).key].push_back(op);
+    Duration all;
+    for (const auto &[key, ops] : byKey)
+      all += costs.model.collective(
+          simulation::callOf(problem, program, ops, costs));
+    return all;
+  }
+
+  /// Of the work from transfer `i` of a pass to the next.
+  Duration compute(TransferKind kind, Id i) const {
+    return between[int(kind)][i];
+  }
+
+private:
+  /// By the order of the rule.
+  void findCompute(const Candidate &base) {
+    for (int kind = 0; kind < kTransferKinds; ++kind)
+      between[kind].resize(transfers.lists[kind].size());
+    Sequence sequence = order(problem, base, transfers.program);
+    Id last[kTransferKinds] = {kNone, kNone, kNone};
+    for (const Step &step : sequence.steps) {
+      if (step.collective == CollectiveRole::None) {
+        Duration time =
+            simulation::durationOf(problem, program, sequence, step, costs);
+        for (int kind = 0; kind < kTransferKinds; ++kind)
+          if (last[kind] != kNone)
+            between[kind][last[kind]] += time;
+        continue;
+      }
+      for (Id i = step.members.begin; i < step.members.end(); ++i) {
+        const Member &member = sequence.members[i];
+        const Transfers::Place &place =
+            transfers.places[transfers.program][member.op];
+        TransferKind kind = place.reduce != kNone ? TransferKind::Reduce
+                            : member.isAgain      ? TransferKind::Again
+                                                  : TransferKind::Forward;
+        Id number = place.reduce != kNone ? place.reduce
+                    : member.isAgain      ? place.again
+                                          : place.forward;
+        if (number != kNone)
+          last[int(kind)] = number;
+      }
+    }
+  }
+
+  const Problem &problem;
+  const Program &program;
+  const Transfers &transfers;
+  const simulation::Costs &costs;
+  std::vector<Duration> between[kTransferKinds];
+};
+
+class RuleMaker {
+public:
+  RuleMaker(const Problem &problem, const Candidate &base,
+            const Transfers &transfers, const simulation::Costs &costs)
+      : transfers(transfers), times(problem, base, transfers, costs) {}
+
+  /// With buckets of `gather` and `reduce`, whose arguments are those of
+  /// endsAfter and where the bucket begins.
+  template <typename EndsAfter>
+  CommunicationChoice with(uint32_t distance, EndsAfter endsAfter) const {
+    CommunicationChoice choice = choiceOf(transfers, {});
+    for (TransferKind kind :
+         {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce}) {
+      Id begin = 0;
+      choice[kind] = bucketsOf(transfers[kind], distance, [&](Id i) {
+        bool ends = endsAfter(kind, begin, i);
+        if (ends)
+          begin = i + 1;
+        return ends;
+      });
+    }
+    return choice;
+  }
+
+  int64_t bytes(TransferKind kind, Id begin, Id end) const {
+    int64_t sum = 0;
+    for (Id i = begin; i < end; ++i)
+      sum += transfers[kind][i].bytes;
+    return sum;
+  }
+
+  /// As DDP and XLA's combiners: up to a number of bytes.
+  CommunicationChoice capped(int64_t most) const {
+    return with(1, [&](TransferKind kind, Id begin, Id i) {
+      return bytes(kind, begin, i + 2) > most;
+    });
+  }
+
+  /// As DeepCompile: while joining is nearly free, and up to 1 GB.
+  CommunicationChoice fusedWhileFree() const {
+    return with(1, [&](TransferKind kind, Id begin, Id i) {
+      Duration one = times.travel(kind, begin, i + 1),
+               next = times.travel(kind, i + 1, i + 2),
+               both = times.travel(kind, begin, i + 2);
+      return bytes(kind, begin, i + 2) > 1000 * kMB ||
+             std::max(one.picoseconds(), next.picoseconds()) * 1.2 <=
+                 double(both.picoseconds());
+    });
+  }
+
+  /// As SimpleFSDP: while what computes beside it hides it, and up to a fifth
+  /// of all; the first bucket, which nothing hides, has one member.
+  CommunicationChoice greedy() const {
+    Duration hides;
+    Id first = 0;
+    return with(1, [&](TransferKind kind, Id begin, Id i) {
+      if (begin == 0)
+        hides = {};
+      else if (begin != first)
+        hides = computeOf(kind, first, begin);
+      bool isFull = begin == 0 || hides < times.travel(kind, begin, i + 2) ||
+                    bytes(kind, begin, i + 2) * 5 >
+                        bytes(kind, 0, Id(transfers[kind].size()));
+      if (isFull)
+        first = begin;
+      return isFull;
+    });
+  }
+
+private:
+  Duration computeOf(TransferKind kind, Id begin, Id end) const {
+    Duration sum;
+    for (Id i = begin; i < end; ++i)
+      sum += times.compute(kind, i);
+    return sum;
+  }
+
+  const Transfers &transfers;
+  ListTimes times;
+};
+
+} // namespace
+
+std::vector<NamedChoice>
+fsdp::problem::knownRules(const Problem &problem, const Candidate &base,
+                          const Transfers &transfers,
+                          const simulation::Costs &costs) {
+  RuleMaker maker(problem, base, transfers, costs);
+  auto family = [&](int buckets, uint32_t ahead, bool keeps) {
+    BucketFamily family;
+    family.gather = family.reduce = buckets;
+    family.prefetch = ahead;
+    CommunicationChoice choice = choiceOf(transfers, family);
+    if (keeps && transfers.mayKeep)
+      choice.isKept.assign(choice.isKept.size(), true);
+    return choice;
+  };
+  std::vector<NamedChoice> rules = {
+      {"block, 1 ahead", family(1, 1, false)},
+      {"block, none ahead", family(1, 0, false)},
+      {"block, 2 ahead", family(1, 2, false)},
+      {"block, never reshard", family(1, 1, true)},
+      {"parameter", family(0, 1, false)},
+      {"parameter, 4 ahead", family(0, 4, false)},
+  };
+  for (int64_t size : {25, 100, 500, 1000})
+    rules.push_back({std::to_string(size) + " MB", maker.capped(size * kMB)});
+  rules.push_back({"fuse while nearly free", maker.fusedWhileFree()});
+  rules.push_back({"SimpleFSDP's greedy", maker.greedy()});
+  return rules;
+}

@@ -1,0 +1,16 @@
+//===- ScheduleSearch.h - Which schedules are tried -------------*- C++ -*-===//
+#ifndef FSDP_LIB_SCHEDULE_DECIDE_SCHEDULESEARCH_H
+#define FSDP_LIB_SCHEDULE_DECIDE_SCHEDULESEARCH_H
+
+#include "fsdp/Schedule/ScheduleDecider.h"
+
+namespace fsdp::problem {
+
+/// The fastest that is found in `budget` bytes. `ops`, of all programs, says
+/// how long it takes to try one, and so how many are tried.
+std::optional<DecidedSchedule> searchSchedules(ScheduleDecider &decider,
+                                               int64_t budget, size_t ops);
+
+} // namespace fsdp::problem
+
+#endif // FSDP_LIB_SCHEDULE_DECIDE_SCHEDULESEARCH_H
