@@ -90,8 +90,7 @@ void FileEmitter::header() {
 #include "fsdp/Runtime/Artifact.h"
 )"
      << "#include \"" << info.backend->kernelHeader() << "\"\n"
-     << R"(#include <iterator>
-
+     << R"(
 using namespace fsdp::rt;
 using math::roundBF16;
 using math::toBF16;
@@ -182,7 +181,8 @@ static std::string insideRaw(std::string text) {
 void FileEmitter::artifact() {
   os << "\nstatic const char manifest[] = R\"json(" << insideRaw(info.manifest)
      << ")json\";\n\nstatic const fsdp_program programs[] = {\n";
-  for (auto program : module.getOps<exec::ProgramOp>())
+  auto programs = module.getOps<exec::ProgramOp>();
+  for (auto program : programs)
     os << "    {" << quoted(program.getSymName()) << ", "
        << names.functions.lookup(program.getSymName()) << "},\n";
   os << "};\n\nstatic const fsdp_artifact artifact = {\n"
@@ -198,7 +198,7 @@ void FileEmitter::artifact() {
   table(tables.attentions, "attentions");
   table(tables.groups, "groups");
   table(tables.collectives, "collectives");
-  os << "    std::size(programs), programs,\n};\n\n"
+  os << "    " << llvm::range_size(programs) << ", programs,\n};\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const "
         "fsdp_artifact *\nfsdp_get_artifact(void) {\n  return &artifact;\n}\n";
 }

@@ -18,10 +18,10 @@ using namespace fsdp::emit;
 // A table
 //===----------------------------------------------------------------------===//
 
-size_t Table::index(std::string initializer) {
+size_t Table::index(std::string initializer, size_t length) {
   auto [it, isNew] = position.try_emplace(initializer, entries.size());
   if (isNew)
-    entries.push_back({std::move(initializer), {}});
+    entries.push_back({std::move(initializer), length, {}});
   return it->second;
 }
 
@@ -106,7 +106,7 @@ size_t Tables::group(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes) {
     list += llvm::formatv("{{{0}, {1}, {2}}", position, ref.getPre(),
                           mesh.sizeOf(ref));
   }
-  return groups.index(list);
+  return groups.index(list, axes.size());
 }
 
 std::string Tables::collective(exec::CollectiveOp op) {
@@ -166,7 +166,7 @@ void Table::printReferences(llvm::raw_ostream &os, StringRef type,
     return;
   os << "static const " << type << ' ' << array << "[] = {\n";
   for (size_t i = 0; i < entries.size(); ++i)
-    os << llvm::formatv("    {{std::size({0}{1}), {0}{1}},\n", prefix, i);
+    os << llvm::formatv("    {{{0}, {1}{2}},\n", entries[i].length, prefix, i);
   os << "};\n";
 }
 

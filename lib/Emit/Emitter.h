@@ -81,8 +81,9 @@ class Table {
 public:
   /// The name of the entry with this initialiser; `wanted` names a new one.
   std::string entry(std::string initializer, llvm::StringRef wanted);
-  /// The position of the entry with this initialiser, made if it is new.
-  size_t index(std::string initializer);
+  /// The position of the entry with this initialiser, made if it is new. A list
+  /// has so many elements.
+  size_t index(std::string initializer, size_t length = 1);
   size_t size() const { return entries.size(); }
   /// `enum` of the names and the array `type array[]`.
   void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::StringRef type,
@@ -96,7 +97,9 @@ public:
 
 private:
   struct Entry {
-    std::string initializer, name;
+    std::string initializer;
+    size_t length;
+    std::string name;
   };
   std::vector<Entry> entries;
   llvm::StringMap<size_t> position;
