@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import lit.formats
 
 config.name = "fsdp"
@@ -27,9 +28,10 @@ for name in ("HOME", "OMP_NUM_THREADS", "FSDP_SEED", "FSDP_MUTATIONS",
 config.environment.setdefault("OMP_NUM_THREADS", "1")
 
 # Python tests share test/support, and some artifacts (support/cache.py). Not by the
-# environment: after lit's own cat and diff it has another PYTHONPATH.
+# environment: after lit's own cat and diff it has another PYTHONPATH. lit's own
+# interpreter, since what PATH has may be a script that takes long to find one.
 config.substitutions.append((r"(?<![\w./-])python3(?= )",
-                             f"env PYTHONPATH={config.test_source_root} python3"))
+                             f"env PYTHONPATH={config.test_source_root} {sys.executable}"))
 if os.environ.get("FSDP_TEST_NO_CACHE", "0") == "0":
     config.environment["FSDP_TEST_CACHE"] = os.path.join(config.test_exec_root, "cache")
 lit_config.note("artifacts of several tests are " + (

@@ -10,9 +10,11 @@ streams is accounted for: its operations, streams, events, grids, places in the
 arena, sizes, the communicators' ranks, and the edges of graphs. What an exec
 operation issues is said once, in exec_calls.py. A difference is one line."""
 import collections
+import functools
 import json
 import re
 import sys
+import threading
 
 import exec_calls
 import exec_programs
@@ -200,7 +202,7 @@ class Comparison:
 
     def _calls(self, name):
         self.runs += 1
-        return exec_programs.calls_of(self.module, self.module.blocks[name], self.rank, self.runs)
+        return self.module.expected(name, self.rank, self.runs)
 
     def _run(self, what, name):
         """One program; then the host waits."""
@@ -292,13 +294,34 @@ def repeated(words):
                     else [text] * count)
 
 
+class Planned(exec_text.Module):
+    """An exec module for GPUs. What its runs issue is worked out once, however
+    many threads compare traces with it."""
+
+    def __init__(self, text):
+        super().__init__(text)
+        if self.target != "cuda":
+            raise ValueError("the module is not planned for the target cuda")
+        # Sizes of workspaces are those of CUDA; exec_order knows a test's.
+        self.target = None
+        self.known, self.lock = {}, threading.Lock()
+
+    def expected(self, *run):
+        """The calls of (program, rank, number of the run)."""
+        name, rank, number = run
+        with self.lock:
+            if run not in self.known:
+                self.known[run] = list(exec_programs.calls_of(
+                    self, self.blocks[name], rank, number))
+            return self.known[run]
+
+
+planned = functools.lru_cache(maxsize=1)(Planned)
+
+
 def compare(text, prefix, ranks, programs):
     """A line per rank that differs, and the number of calls that are the same."""
-    module = exec_text.Module(text)
-    if module.target != "cuda":
-        raise ValueError("the module is not planned for the target cuda")
-    # Sizes of workspaces are those of CUDA; exec_order knows a test's.
-    module.target = None
+    module = planned(text)
     lines, same, orders = [], 0, {}
     for rank in range(ranks):
         comparison = None

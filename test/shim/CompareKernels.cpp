@@ -8,6 +8,7 @@
 // generated CUDA compiled with CudaShim.h.
 //
 //===----------------------------------------------------------------------===//
+#include "ShimKernel.h"
 #include "fsdp/Runtime/Artifact.h"
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +46,6 @@ void note(const char *name, RowKernel kernel, int64_t rows, int64_t cols,
 
 } // namespace
 
-using ShimKernel = std::function<void(const Ptr *)>;
 extern "C" void fsdp_shim_observe(const char *name, size_t,
                                   const ShimKernel *run) {
   seen[name].cuda = *run;

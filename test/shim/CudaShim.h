@@ -22,14 +22,12 @@
 // Blocks run one after the other, so one instance serves them all.
 #define __shared__ static
 
+#include "ShimKernel.h"
 #include <csetjmp>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <memory>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 struct ShimIndex {
@@ -39,12 +37,32 @@ inline ShimIndex threadIdx, blockIdx;
 
 namespace shim {
 
+/// Calls a body that outlives it. <functional> and <memory> would take a sixth
+/// of the time in which a step compiles.
+class Body {
+public:
+  template <typename F>
+  Body(const F &body)
+      : body(&body),
+        call([](const void *f) { (*static_cast<const F *>(f))(); }) {}
+  void operator()() const { call(body); }
+
+private:
+  const void *body;
+  void (*call)(const void *);
+};
+
 /// The threads of one block. They run in order on one stack until one of them
 /// waits; that one keeps the stack, and those after it go on on another.
 class Block {
 public:
+  ~Block() {
+    for (Stack *stack : stacks)
+      delete stack;
+  }
+
   /// Runs body() once per thread of an x by y block until all have returned.
-  void run(unsigned x, unsigned y, const std::function<void()> &body) {
+  void run(unsigned x, unsigned y, const Body &body) {
     threads.assign(size_t(x) * y, Thread());
     for (size_t i = 0; i < threads.size(); ++i)
       threads[i].index = {unsigned(i) % x, unsigned(i) / x, 0};
@@ -92,7 +110,7 @@ public:
 private:
   static constexpr size_t kStackBytes = 64 << 10;
   struct Stack {
-    std::unique_ptr<char[]> memory{new char[kStackBytes]};
+    char memory[kStackBytes];
     ucontext_t start;
     jmp_buf at;
     bool hasStarted = false;
@@ -107,8 +125,8 @@ private:
 
   Stack *takeStack() {
     if (unused.empty()) {
-      stacks.push_back(std::make_unique<Stack>());
-      return stacks.back().get();
+      stacks.push_back(new Stack);
+      return stacks.back();
     }
     Stack *stack = unused.back();
     unused.pop_back();
@@ -125,7 +143,7 @@ private:
       _longjmp(stack->at, 1);
     stack->hasStarted = true;
     getcontext(&stack->start);
-    stack->start.uc_stack.ss_sp = stack->memory.get();
+    stack->start.uc_stack.ss_sp = stack->memory;
     stack->start.uc_stack.ss_size = kStackBytes;
     makecontext(&stack->start, enter, 0);
     setcontext(&stack->start);
@@ -168,11 +186,11 @@ private:
   size_t next = 0;               // the first that has not begun
   size_t alive = 0, arrived = 0; // arrived at the barrier
   unsigned passed = 0;           // barriers
-  std::vector<std::unique_ptr<Stack>> stacks;
+  std::vector<Stack *> stacks;   // owned
   std::vector<Stack *> unused;
   Stack *onStack = nullptr;
   jmp_buf scheduler;
-  const std::function<void()> *running = nullptr;
+  const Body *running = nullptr;
 };
 
 inline Block block;
@@ -238,16 +256,24 @@ inline float __shfl_xor_sync(unsigned mask, float value, int step, int width) {
 }
 
 #include "fsdp/Runtime/CudaKernels.h"
-#include <utility>
 
 /// Where a program defines it, kernels of generated code are handed to it
 /// instead of being run: `run` takes the kernel's `count` buffers.
-using ShimKernel = std::function<void(const fsdp::rt::Ptr *args)>;
 extern "C" __attribute__((weak)) void
 fsdp_shim_observe(const char *name, size_t count, const ShimKernel *run);
 
 namespace fsdp::rt::gpu {
 
+template <typename... T>
+void start(Context &, Stream, const char *name, void (*kernel)(T *...),
+           const LaunchShape &shape, Ptrs args);
+template <typename... P>
+void startWith(Context &, Stream, const char *, void (*kernel)(P...),
+               const LaunchShape &shape, typename Same<P>::type... args);
+
+// Who calls kernels alone has no use for what programs call, which takes longer
+// to compile than kernels do.
+#ifndef FSDP_SHIM_KERNELS_ALONE
 template <typename... T, size_t... I>
 void callKernel(void (*kernel)(T *...), const Ptr *args,
                 std::index_sequence<I...>) {
@@ -257,10 +283,9 @@ void callKernel(void (*kernel)(T *...), const Ptr *args,
 /// Runs thread() as every thread of every block.
 template <typename Thread>
 void runBlocks(const LaunchShape &shape, const Thread &thread) {
-  std::function<void()> body = thread;
   for (blockIdx.x = 0; blockIdx.x < shape.blocks; ++blockIdx.x) {
     if (!shape.independent) {
-      shim::block.run(shape.x, shape.y, body);
+      shim::block.run(shape.x, shape.y, thread);
       continue;
     }
     for (threadIdx = {}; threadIdx.x < shape.x; ++threadIdx.x)
@@ -275,11 +300,11 @@ void start(Context &, Stream, const char *name, void (*kernel)(T *...),
     std::fprintf(stderr, "%s takes another number of buffers\n", name);
     std::abort();
   }
-  ShimKernel run = [=](const Ptr *buffers) {
+  ShimKernel run([=](const Ptr *buffers) {
     runBlocks(shape, [&] {
       callKernel(kernel, buffers, std::index_sequence_for<T...>());
     });
-  };
+  });
   if (fsdp_shim_observe)
     fsdp_shim_observe(name, args.size(), &run);
   else
@@ -291,6 +316,8 @@ void startWith(Context &, Stream, const char *, void (*kernel)(P...),
                const LaunchShape &shape, typename Same<P>::type... args) {
   runBlocks(shape, [&] { kernel(args...); });
 }
+
+#endif // FSDP_SHIM_KERNELS_ALONE
 
 } // namespace fsdp::rt::gpu
 

@@ -42,16 +42,22 @@ void callHostBuild(void (*kernel)(P...), void **arguments,
   kernel(*static_cast<P *>(arguments[I])...);
 }
 
-template <auto Kernel, typename... P>
-void runHostBuild(const uint32_t (&grid)[3], const uint32_t (&block)[3],
-                  void **arguments) {
-  std::function<void()> body = [=] {
-    callHostBuild<P...>(Kernel, arguments, std::index_sequence_for<P...>());
-  };
+/// Once for all kernels: inlined, it would take longer to compile than they do.
+[[gnu::noinline]] inline void runGrid(const uint32_t (&grid)[3],
+                                      const uint32_t (&block)[3],
+                                      const shim::Body &body) {
   for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
       for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x)
         shim::block.run(block[0], block[1], body);
+}
+
+template <auto Kernel, typename... P>
+void runHostBuild(const uint32_t (&grid)[3], const uint32_t (&block)[3],
+                  void **arguments) {
+  runGrid(grid, block, [=] {
+    callHostBuild<P...>(Kernel, arguments, std::index_sequence_for<P...>());
+  });
 }
 
 template <auto Kernel, typename... P> void announce(void (*kernel)(P...)) {

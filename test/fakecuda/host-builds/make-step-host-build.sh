@@ -17,5 +17,5 @@ test -n "$kernels" || { echo "$step has no kernel" >&2; exit 1; }
 # Only kernels are called, never the program that issues them: what it calls
 # stays undefined. The device has names of its own.
 g++ -std=c++17 -O2 -ffp-contract=off -Wall -Werror -fPIC -shared -Wl,-Bsymbolic \
-  -I"$source/include" -I"$source" -include "$source/test/shim/CudaShim.h" \
+  -DFSDP_SHIM_KERNELS_ALONE -I"$source/include" -I"$source" -include "$source/test/shim/CudaShim.h" \
   -o "$builds" "$builds.cpp"
