@@ -133,6 +133,33 @@ TEST(Packing, TheSameProblemGetsTheSamePlan) {
   EXPECT_EQ(solvePacking(problem).offsets, solvePacking(problem).offsets);
 }
 
+// Few live ranges are looked at one by one, many by time. Those that live later
+// than all others change no offset of these.
+TEST(Packing, FewAndManyLiveRangesGetTheSameOffsets) {
+  const size_t few = 200;
+  int compared = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    PackingProblem problem = randomProblem(seed, few, 60);
+    PackingProblem longer = problem;
+    for (int64_t i = 0; i < 1000; ++i)
+      longer.liveRanges.push_back({1000 + i, 1001 + i, 64});
+    std::vector<uint32_t> order(few);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+    std::vector<uint32_t> all = order;
+    for (size_t i = few; i < longer.liveRanges.size(); ++i)
+      all.push_back(i);
+    for (PackingFit fit : kFits) {
+      std::vector<int64_t> offsets = packInOrder(problem, order, fit).offsets;
+      std::vector<int64_t> others = packInOrder(longer, all, fit).offsets;
+      others.resize(few);
+      EXPECT_EQ(offsets, others);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 40);
+}
+
 TEST(Packing, NestedLifetimesReachTheBound) {
   // Saved in forward order, used up in reverse: a stack wastes nothing.
   PackingProblem problem;
