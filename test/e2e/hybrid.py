@@ -3,6 +3,7 @@ same bits: sums over ranks nest by mesh axis in every mode. A shard degree of 3
 shows it, since trees over 2 x 2 ranks are equal to flat ones.
 
 usage: hybrid.py CONFIG TEXT WORKDIR SHARD_DEGREE"""
+import functools
 import itertools
 import json
 import os
@@ -58,14 +59,17 @@ class Mesh:
         return commands.run("fsdp-compile", *options, "--ranks",
                             str(self.ranks), *output)
 
+    @functools.lru_cache(maxsize=None)
+    def plan_without_distance(self, mode, bucket, reshard):
+        return self.compile(self.options(mode, bucket, "block", reshard), "--emit=plan")
+
     def plan(self, mode, bucket, reshard, distance):
         """Options that put `distance` into the plan with overlap."""
         if distance is None:
             return []
         path = f"{self.work}/{mode}-{bucket}-{reshard}-{distance}.json"
         if not os.path.exists(path):
-            plan = json.loads(self.compile(
-                self.options(mode, bucket, "block", reshard), "--emit=plan"))
+            plan = json.loads(self.plan_without_distance(mode, bucket, reshard))
             for rule in plan["rules"]:
                 for key in ("prefetch", "defer"):
                     if key in rule and "bucket" in rule:

@@ -17,12 +17,21 @@ for flavor; do
   step="$folder/$flavor-$gpu"
   settings="--model.flavor $flavor --training.mixed_precision_param bfloat16
     --training.local_batch_size 1 --training.seq_len 512 --ranks 8 --target=cuda --gpu $gpu"
-  fsdp-compile $settings -o "$step" > "$step.log" 2>&1 || { cat "$step.log"; exit 1; }
-  cat "$step.log"
-  if grep -q warning "$step.log"; then
+  # One compilation gives the artifact and what nvcc and ptxas say of it.
+  mkdir -p "$step.kept"
+  cat > "$step.nvcc" << END
+#!/bin/sh
+nvcc -Xptxas -v --keep --keep-dir "$step.kept" "\$@" 2> "$step.said"
+status=\$?
+cat "$step.said" >&2
+exit \$status
+END
+  chmod +x "$step.nvcc"
+  fsdp-compile $settings --cxx "$step.nvcc" -o "$step"
+  if grep warning "$step.said"; then
     echo "$flavor, $gpu: nvcc warns"
     exit 1
   fi
   fsdp-compile $settings --emit=cuda -o "$step.cu"
-  python3 "$source/test/emit/cuda_machine_code.py" --gpu "$gpu" --include "$source/include" "$step.cu"
+  python3 "$source/test/emit/cuda_machine_code.py" --gpu "$gpu" --compiled "$step.said" "$step.kept" "$step.cu"
 done

@@ -1,8 +1,10 @@
 """What ptxas says of kernels: none may keep anything in local memory.
 
     cuda_machine_code.py --gpu sm_90 --include DIR FILE.cu...
+    cuda_machine_code.py --gpu sm_90 --compiled LOG KEPT FILE.cu
 
-Prints one line per file. Ends with an error for a kernel with a stack frame (an
+Prints one line per file. The second form compiles nothing: LOG has what nvcc
+-Xptxas -v said of the file, KEPT what its --keep has left. Ends with an error for a kernel with a stack frame (an
 array that is indexed, a function that is called) or with registers that do not
 suffice, for powers, whose bits differ from one library to another, for a vector
 of a generated kernel that is not accessed 16 bytes at a time, and for numbers
@@ -26,9 +28,13 @@ def report_of(source, gpu, includes):
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0 or "warning" in result.stderr:
             sys.exit(f"{source}, {gpu}: {result.stdout}{result.stderr}")
-        [name] = [name for name in os.listdir(folder) if name.endswith(".ptx")]
-        with open(os.path.join(folder, name)) as text:
-            return result.stderr, text.read()
+        return result.stderr, ptx_in(folder)
+
+
+def ptx_in(folder):
+    [name] = [name for name in os.listdir(folder) if name.endswith(".ptx")]
+    with open(os.path.join(folder, name)) as text:
+        return text.read()
 
 
 def kernels_of(ptx):
@@ -52,9 +58,8 @@ def vectors(source, kernels):
     return bad
 
 
-def check(source, gpu, includes):
+def check(source, gpu, report, ptx):
     """Prints what is bad and returns how much that is."""
-    report, ptx = report_of(source, gpu, includes)
     kernels = re.findall(r"Compiling entry function '([^']*)'", report)
     functions = re.findall(r"Function properties for (\S+)\n\s*(\d+) bytes stack frame, "
                            r"(\d+) bytes spill stores, (\d+) bytes spill loads", report)
@@ -85,10 +90,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpu", action="append", required=True)
     parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--compiled", nargs=2, metavar=("LOG", "KEPT"))
     parser.add_argument("sources", nargs="+")
     options = parser.parse_args()
-    bad = sum(check(source, gpu, options.include)
-              for gpu in options.gpu for source in options.sources)
+    if options.compiled:
+        log, kept = options.compiled
+        [gpu], [source] = options.gpu, options.sources
+        with open(log) as file:
+            bad = check(source, gpu, file.read(), ptx_in(kept))
+    else:
+        bad = sum(check(source, gpu, *report_of(source, gpu, options.include))
+                  for gpu in options.gpu for source in options.sources)
     sys.exit(f"{bad} faults" if bad else 0)
 
 
