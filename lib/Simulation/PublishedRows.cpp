@@ -1,58 +1,53 @@
 //===- PublishedRows.cpp - Reading tables of published runs ---------------===//
 #include "fsdp/Simulation/PublishedRows.h"
+#include "RowColumns.h"
 #include "fsdp/Config/Toml.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
-#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <charconv>
-#include <functional>
-#include <map>
 
 using namespace fsdp;
 using namespace fsdp::simulation;
 
 static constexpr size_t kMostRows = 10000, kMostColumns = 64;
 
-/// llm-foundry's MPT models.
-static constexpr RowModel kRowModels[] = {
-    {"125m", 768, 12, 64},  {"350m", 1024, 24, 64}, {"760m", 1536, 24, 128},
-    {"1b", 2048, 24, 128},  {"3b", 2560, 32, 128},  {"7b", 4096, 32, 128},
-    {"13b", 5120, 40, 128}, {"30b", 7168, 48, 128}, {"70b", 8192, 80, 128}};
-
-/// Best matmuls: stas00's tables. FlashAttention-2: on an H100 335e12, measured
-/// causal and forward with heads of 128 (FlashAttention-3, Shah et al., 2024);
-/// on an A100 0.60 of the peak, of 0.50 to 0.73 (Dao, 2023), as in its machine
-/// file.
-static constexpr RowGpu kRowGpus[] = {
-    {"a100_40gb", "a100-40gb", 271.2e12, 0, 187e12, true},
-    {"a100_80gb", "a100-80gb", 271.2e12, 0, 187e12, true},
-    {"h100_80gb", "h100", 794.5e12, 1402.6e12, 335e12, false},
-    {"h200", "h200", 794.5e12, 1453.4e12, 335e12, false}};
-
 std::string PublishedRow::name() const {
-  return std::string(model->name) + ", " + std::to_string(sequence) +
-         " tokens, " + std::to_string(gpus) + " " + gpu->name;
+  return (label.empty() ? "" : label + ": ") + model.name + ", " +
+         std::to_string(sequence) + " tokens, " + std::to_string(gpus) + " " +
+         gpu->name;
 }
 
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//
 
+void CsvField::fail(const std::string &expected) const {
+  throw Error(path + ":" + std::to_string(line) + ": column '" + column +
+              "': expected " + expected + ", not '" + printableLine(text) +
+              "'");
+}
+
+int64_t CsvField::count(int64_t most) const {
+  int64_t number = 0;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1 || number > most)
+    fail("a whole number from 1 to " + std::to_string(most));
+  return number;
+}
+
+double CsvField::number(const char *what, double least, double most) const {
+  double number = 0;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end ||
+      !(number >= least && number <= most))
+    fail(format("%s, %g to %g", what, least, most));
+  return number;
+}
+
 namespace {
-struct CsvField {
-  std::string text;
-  const std::string *path;
-  int64_t line;
-  const std::string *column;
-
-  [[noreturn]] void fail(const std::string &expected) const {
-    throw Error(*path + ":" + std::to_string(line) + ": column '" + *column +
-                "': expected " + expected + ", not '" + printableLine(text) +
-                "'");
-  }
-};
-
 /// Fields of a line; in quotes a comma is none's end, and "" is a quote.
 class CsvLine {
 public:
@@ -101,166 +96,56 @@ private:
 };
 } // namespace
 
-static int64_t countOf(const CsvField &field, int64_t most) {
-  int64_t number = 0;
-  const char *end = field.text.data() + field.text.size();
-  auto [stop, error] = std::from_chars(field.text.data(), end, number);
-  if (error != std::errc() || stop != end || number < 1 || number > most)
-    field.fail("a whole number from 1 to " + std::to_string(most));
-  return number;
-}
-
-static double rateOf(const CsvField &field) {
-  double number = 0;
-  const char *end = field.text.data() + field.text.size();
-  auto [stop, error] = std::from_chars(field.text.data(), end, number);
-  if (error != std::errc() || stop != end ||
-      !(number >= 1e-3 && number <= 1e12))
-    field.fail("tokens per second, 0.001 to 1e12");
-  return number;
-}
-
-static bool flagOf(const CsvField &field) {
-  if (field.text != "True" && field.text != "False")
-    field.fail("True or False");
-  return field.text == "True";
-}
-
-template <typename Choice> static Choice rowChoiceOf(const CsvField &field) {
-  std::vector<std::string> names;
-  for (const Spelling<Choice> &one : Spellings<Choice>::all) {
-    if (field.text == one.name)
-      return one.value;
-    names.emplace_back(one.name);
-  }
-  field.fail(joinedText(names, ", "));
-}
-
-template <typename Known, size_t count>
-static const Known *namedOf(const CsvField &field, const Known (&all)[count]) {
-  std::vector<std::string> names;
-  for (const Known &one : all) {
-    if (field.text == one.name)
-      return &one;
-    names.emplace_back(one.name);
-  }
-  field.fail(joinedText(names, ", "));
-}
-
-/// "A100 40GB with 1600 Gbps node-node interconnect": of a node. 0 without.
-static double networkOf(const std::string &section) {
-  size_t end = section.find(" Gbps"), begin = end;
-  if (end == std::string::npos)
-    return 0;
-  while (begin > 0 && section[begin - 1] >= '0' && section[begin - 1] <= '9')
-    --begin;
-  int gigabits = 0;
-  std::from_chars(section.data() + begin, section.data() + end, gigabits);
-  return gigabits < 1 || gigabits > 1000000 ? 0 : gigabits * 1e9 / 8;
-}
-
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
-using ReadField = std::function<void(PublishedRow &, const CsvField &)>;
-
-/// The columns that a table must have.
-static const std::map<std::string, ReadField> &readersOfColumns() {
-  using Row = PublishedRow;
-  using Field = CsvField;
-  static const std::map<std::string, ReadField> readers = {
-      {"section",
-       [](Row &row, const Field &field) {
-         row.networkBytesPerSecond = networkOf(field.text);
-       }},
-      {"model",
-       [](Row &row, const Field &field) {
-         row.model = namedOf(field, kRowModels);
-       }},
-      {"gpu", [](Row &row,
-                 const Field &field) { row.gpu = namedOf(field, kRowGpus); }},
-      {"seq",
-       [](Row &row, const Field &field) {
-         row.sequence = countOf(field, 1 << 24);
-       }},
-      {"gpus", [](Row &row,
-                  const Field &field) { row.gpus = countOf(field, 1 << 16); }},
-      {"mbs",
-       [](Row &row, const Field &field) {
-         row.microbatch = countOf(field, 1 << 12);
-       }},
-      {"accum",
-       [](Row &row, const Field &field) {
-         row.accumulation = countOf(field, 1 << 10);
-       }},
-      {"tok_s",
-       [](Row &row, const Field &field) {
-         row.tokensPerSecond = rateOf(field);
-       }},
-      {"prec",
-       [](Row &row, const Field &field) {
-         row.precision = rowChoiceOf<RowPrecision>(field);
-       }},
-      {"mp",
-       [](Row &row, const Field &field) {
-         row.mixedPrecision = rowChoiceOf<RowMixedPrecision>(field);
-       }},
-      {"shard",
-       [](Row &row, const Field &field) {
-         row.sharding = rowChoiceOf<RowSharding>(field);
-       }},
-      {"ac",
-       [](Row &row, const Field &field) { row.recomputes = flagOf(field); }},
-      {"cpuoff",
-       [](Row &row, const Field &field) { row.offloads = flagOf(field); }},
-      {"params", [](Row &row, const Field &field) {
-         row.parameters = countOf(field, int64_t(1) << 44);
-       }}};
-  return readers;
-}
-
-static std::vector<std::string> columnsOf(std::string_view line,
-                                          const std::string &path) {
-  std::vector<std::string> columns = CsvLine(line, path + ":1").fields();
-  for (const auto &[name, read] : readersOfColumns()) {
-    auto count = std::count(columns.begin(), columns.end(), name);
-    if (count != 1)
-      throw Error(
-          path + ":1: " +
-          (count ? "two columns are called '" : "no column is called '") +
-          name + "'; the first line names the columns");
+namespace {
+class RowReader {
+public:
+  RowReader(std::string_view line, const std::string &path)
+      : path(path), names(CsvLine(line, path + ":1").fields()),
+        columns(count(kFrameworkColumn) ? frameworkColumns()
+                                        : foundryColumns()) {
+    for (const std::string &name : columns.required)
+      if (count(name) != 1)
+        throw Error(path + ":1: " +
+                    (count(name) ? "two columns are called '"
+                                 : "no column is called '") +
+                    name + "'; the first line names the columns");
   }
-  return columns;
-}
 
-static PublishedRow rowOf(std::string_view text, int64_t line,
-                          const std::vector<std::string> &columns,
-                          const std::string &path) {
-  std::string place = path + ":" + std::to_string(line);
-  std::vector<std::string> fields = CsvLine(text, place).fields();
-  if (fields.size() != columns.size())
-    throw Error(place + ": " + std::to_string(fields.size()) +
-                " fields, where line 1 has " + std::to_string(columns.size()) +
-                " columns");
-  PublishedRow row;
-  row.line = line;
-  for (size_t i = 0; i < fields.size(); ++i) {
-    CsvField field{fields[i], &path, line, &columns[i]};
-    auto reader = readersOfColumns().find(columns[i]);
-    if (reader != readersOfColumns().end())
-      reader->second(row, field);
+  void read(std::string_view text, int64_t line, RowTable &table) const {
+    std::string place = path + ":" + std::to_string(line);
+    std::vector<std::string> fields = CsvLine(text, place).fields();
+    if (fields.size() != names.size())
+      throw Error(place + ": " + std::to_string(fields.size()) +
+                  " fields, where line 1 has " + std::to_string(names.size()) +
+                  " columns");
+    PublishedRow row;
+    row.line = line;
+    RowFields byColumn(path, names, line, std::move(fields));
+    if (std::optional<std::string> why = columns.read(byColumn, row))
+      table.leftOut.push_back("line " + std::to_string(line) + ": " + *why);
+    else
+      table.rows.push_back(std::move(row));
   }
-  if (row.precision == RowPrecision::AmpFp8 && row.gpu->bestFp8 == 0)
-    throw Error(place + ": column 'prec': a GPU of kind '" + row.gpu->name +
-                "' does not compute in fp8; expected bf16 or amp_bf16");
-  return row;
-}
 
-std::vector<PublishedRow> simulation::readRows(const std::string &text,
-                                               const std::string &path) {
-  std::vector<PublishedRow> rows;
-  std::vector<std::string> columns;
+private:
+  ptrdiff_t count(const std::string &name) const {
+    return std::count(names.begin(), names.end(), name);
+  }
+
+  const std::string &path;
+  std::vector<std::string> names;
+  const RowColumns &columns;
+};
+} // namespace
+
+RowTable simulation::readRows(const std::string &text,
+                              const std::string &path) {
+  RowTable table;
+  std::optional<RowReader> reader;
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find('\n', begin), text.size());
@@ -269,21 +154,21 @@ std::vector<PublishedRow> simulation::readRows(const std::string &text,
     ++number;
     if (!line.empty() && line.back() == '\r')
       line.remove_suffix(1);
-    if (number == 1)
-      columns = columnsOf(line, path);
+    if (!reader)
+      reader.emplace(line, path);
     else if (!line.empty())
-      rows.push_back(rowOf(line, number, columns, path));
-    if (rows.size() > kMostRows)
+      reader->read(line, number, table);
+    if (table.rows.size() + table.leftOut.size() > kMostRows)
       throw Error(path + ":" + std::to_string(number) + ": more than " +
                   std::to_string(kMostRows) + " rows");
   }
-  if (rows.empty())
+  if (table.rows.empty())
     throw Error(path + ": no rows; the first line names the columns, each "
                        "further line is a run");
-  return rows;
+  return table;
 }
 
-std::vector<PublishedRow> simulation::loadRows(const std::string &path) {
+RowTable simulation::loadRows(const std::string &path) {
   requireSmallFile(path, "the table of rows");
   return readRows(readWholeFile(path, "the table of rows"), path);
 }

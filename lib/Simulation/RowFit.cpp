@@ -1,9 +1,10 @@
-//===- RowFit.cpp - Five scalars for all published rows -------------------===//
+//===- RowFit.cpp - Scalars for all published rows ------------------------===//
 #include "fsdp/Simulation/RowFit.h"
 #include "fsdp/Config/Toml.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace fsdp;
@@ -23,6 +24,12 @@ static double lossOf(const FitProblem &problem, const Scalars &scalars) {
     loss += ratio > 1 ? ratio : 1 / ratio;
   }
   return loss / static_cast<double>(problem.terms.size());
+}
+
+static size_t countOf(const FitProblem &problem, RowGpu::Clock clock) {
+  return static_cast<size_t>(
+      std::count_if(problem.terms.begin(), problem.terms.end(),
+                    [&](const RowTerms &row) { return row.clock == clock; }));
 }
 
 /// One scalar times a factor, and another one (or the same) times another.
@@ -72,6 +79,11 @@ Scalars simulation::fitScalars(const FitProblem &given) {
   for (size_t i = 0; i < kScalars; ++i)
     if (lossOf(problem, moved(scalars, i, 2, i, 1)) == least)
       problem.isFixed[i] = true;
+  // A clock of a few rows would be theirs alone.
+  for (auto [clock, scalar] : {std::pair(RowGpu::Ampere, Scalar::AmpereClock),
+                               std::pair(RowGpu::Capped, Scalar::CappedClock)})
+    if (countOf(problem, clock) < kLeastOfClock)
+      problem.isFixed[static_cast<size_t>(scalar)] = true;
   for (int round = 0; round < kMostRounds && step > 1e-5; ++round)
     if (!improve(problem, scalars, least, step))
       step /= 2;
@@ -83,23 +95,32 @@ Scalars simulation::fitScalars(const FitProblem &given) {
 //===----------------------------------------------------------------------===//
 
 static constexpr std::array<const char *, kScalars> kScalarMeanings = {
-    "share of the best matmul", "share of FlashAttention-2's rate",
+    "share of the best matmul",
+    "share of the attention library's rate",
     "share of the memory's bandwidth",
     "times what the machine file gives for collectives",
-    "clock of A100s, as the best matmul had 1"};
+    "clock of A100s, as the best matmul had 1",
+    "clock of H100s with less power, as the best matmul had 1"};
+
+static bool isClock(size_t scalar) {
+  return scalar >= static_cast<size_t>(Scalar::AmpereClock);
+}
 
 std::string simulation::toToml(const Scalars &scalars) {
   std::string text = "# Written by fsdp-sim --fit. For all rows of a table.\n"
                      "[scalars]\n";
   for (size_t i = 0; i < kScalars; ++i)
-    appendFormat(text, "%s = %.17g # %s\n", kScalarNames[i], scalars[i],
-                 kScalarMeanings[i]);
+    if (!isClock(i) || scalars[i] != 1)
+      appendFormat(text, "%s = %.17g # %s\n", kScalarNames[i], scalars[i],
+                   kScalarMeanings[i]);
   return text;
 }
 
-static double scalarOf(TomlTable &table, const toml::node &section,
-                       const char *name) {
+static double scalarOf(TomlTable &table, const toml::node &section, size_t i) {
+  const char *name = kScalarNames[i];
   const toml::node *node = table.find(name);
+  if (!node && isClock(i))
+    return 1;
   if (!node)
     table.fail(section, std::string(name) + " is missing");
   double number = 0;
@@ -124,7 +145,7 @@ Scalars simulation::readScalars(const std::string &text,
   TomlTable values(*section, path, "[scalars]");
   Scalars scalars;
   for (size_t i = 0; i < kScalars; ++i)
-    scalars[i] = scalarOf(values, *section, kScalarNames[i]);
+    scalars[i] = scalarOf(values, *section, i);
   values.finish();
   return scalars;
 }

@@ -4,6 +4,7 @@
 #include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace fsdp;
 using namespace fsdp::simulation;
@@ -55,37 +56,42 @@ static double operationsOf(const PublishedRow &row) {
       static_cast<double>(row.globalTokens()) / static_cast<double>(row.gpus);
   double perToken =
       6 * static_cast<double>(row.parameters) +
-      12.0 * static_cast<double>(row.model->layers * row.model->width) *
+      12.0 * static_cast<double>(row.model.layers * row.model.width) *
           static_cast<double>(row.sequence);
-  return tokens * perToken * (row.recomputes ? 4.0 / 3 : 1);
+  return tokens * perToken *
+         (row.recompute == RowRecompute::Full ? 4.0 / 3 : 1);
 }
 
-/// One rate for all rows of a generation of GPUs: their median.
+/// One rate for all rows of a kind of GPU and a precision: their median.
 static std::vector<double> constantRate(const std::vector<PublishedRow> &rows) {
-  std::vector<double> predicted(rows.size());
-  for (bool isAmpere : {false, true}) {
-    std::vector<double> rates;
-    for (const PublishedRow &row : rows)
-      if (row.gpu->isAmpere == isAmpere)
-        rates.push_back(operationsOf(row) / row.seconds());
-    std::sort(rates.begin(), rates.end());
-    for (size_t i = 0; i < rows.size(); ++i)
-      if (rows[i].gpu->isAmpere == isAmpere)
-        predicted[i] = operationsOf(rows[i]) / rates[rates.size() / 2];
+  std::map<std::pair<RowGpu::Clock, bool>, std::vector<double>> rates;
+  auto kindOf = [](const PublishedRow &row) {
+    return std::pair(row.gpu->clock, row.isFp8);
+  };
+  for (const PublishedRow &row : rows)
+    rates[kindOf(row)].push_back(operationsOf(row) / row.seconds());
+  for (auto &[kind, some] : rates)
+    std::sort(some.begin(), some.end());
+  std::vector<double> predicted;
+  for (const PublishedRow &row : rows) {
+    const std::vector<double> &some = rates[kindOf(row)];
+    predicted.push_back(operationsOf(row) / some[some.size() / 2]);
   }
   return predicted;
 }
 
-static constexpr size_t kFeatures = 6;
+static constexpr size_t kFeatures = 8;
 using Features = std::array<double, kFeatures>;
 
 static Features featuresOf(const PublishedRow &row) {
   return {1,
           std::log(operationsOf(row)),
           std::log(static_cast<double>(row.sequence)),
-          std::log(static_cast<double>(row.model->width)),
+          std::log(static_cast<double>(row.model.width)),
           std::log(static_cast<double>(row.gpus)),
-          row.gpu->isAmpere ? 1.0 : 0.0};
+          row.gpu->clock == RowGpu::Ampere ? 1.0 : 0.0,
+          row.gpu->clock == RowGpu::Capped ? 1.0 : 0.0,
+          row.isFp8 ? 1.0 : 0.0};
 }
 
 /// Solves the normal equations by elimination. A little is added to the
@@ -161,11 +167,16 @@ static void appendWorths(std::string &text,
       row.*term = 0;
     appendWithout(text, what, rows, problem);
   }
-  const char *const fixed[] = {
-      "  every matmul the best one", "  attention at its full rate",
-      "  memory at its full bandwidth", "  communication as by the machine",
-      "  no clock of A100s"};
+  const char *const fixed[] = {"  every matmul the best one",
+                               "  attention at its full rate",
+                               "  memory at its full bandwidth",
+                               "  communication as by the machine",
+                               "  no clock of A100s",
+                               "  no clock of capped H100s"};
+  Scalars fitted = fitScalars(all);
   for (size_t i = 0; i < kScalars; ++i) {
+    if (fitted[i] == 1)
+      continue;
     FitProblem problem = all;
     problem.first[i] = 1;
     problem.isFixed[i] = true;
@@ -179,16 +190,15 @@ static void appendWorths(std::string &text,
 
 /// Rows that differ in the number of GPUs or the sequence's length alone.
 static bool areNeighbours(const PublishedRow &a, const PublishedRow &b) {
-  return a.line != b.line && a.model == b.model && a.gpu == b.gpu &&
-         a.recomputes == b.recomputes && a.precision == b.precision &&
-         (a.gpus == b.gpus || a.sequence == b.sequence);
+  return a.line != b.line && a.model.name == b.model.name && a.gpu == b.gpu &&
+         a.profile == b.profile && a.recompute == b.recompute &&
+         a.isFp8 == b.isFp8 && (a.gpus == b.gpus || a.sequence == b.sequence);
 }
 
 /// State of mixed precision: 16 bytes of a parameter, of the memory of a GPU.
 static double shareOfState(const PublishedRow &row) {
-  double shards =
-      row.sharding == RowSharding::None ? 1 : static_cast<double>(row.gpus);
-  return 16 * static_cast<double>(row.parameters) / shards /
+  auto ranks = static_cast<double>(row.shards() * row.tensorRanks * row.stages);
+  return 16 * static_cast<double>(row.parameters) / ranks /
          static_cast<double>(loadMachine(row.gpu->machine).device.memoryBytes);
 }
 
@@ -228,9 +238,10 @@ static void appendOutliers(std::string &text,
 // The report
 //===----------------------------------------------------------------------===//
 
-std::string simulation::fitReport(const std::vector<PublishedRow> &rows,
+std::string simulation::fitReport(const RowTable &table,
                                   const std::vector<RowTerms> &terms,
                                   const Scalars &scalars, bool isFitted) {
+  const std::vector<PublishedRow> &rows = table.rows;
   std::vector<double> predicted = predictionsOf(terms, scalars);
   RowErrors errors = errorsOf(rows, predicted);
   std::string text = "  line  published s  predicted s    error  row\n";
@@ -238,9 +249,12 @@ std::string simulation::fitReport(const std::vector<PublishedRow> &rows,
     appendFormat(text, "%6lld %12.4f %12.4f %+7.1f %%  %s\n",
                  static_cast<long long>(rows[i].line), rows[i].seconds(),
                  predicted[i], 100 * errors[i], rows[i].name().c_str());
+  for (const std::string &line : table.leftOut)
+    text += "left out, " + line + "\n";
   appendFormat(text, "\nscalars, %s:", isFitted ? "fitted" : "given");
   for (size_t i = 0; i < kScalars; ++i)
-    appendFormat(text, " %s %.3f", kScalarNames[i], scalars[i]);
+    if (scalars[i] != 1)
+      appendFormat(text, " %s %.3f", kScalarNames[i], scalars[i]);
   appendFormat(text, "\n\n%-34s %7s   %7s   %7s   %7s\n",
                format("%zu rows", rows.size()).c_str(), "mean", "median",
                "in 8 %", "largest");

@@ -7,13 +7,13 @@ microbatch to microbatch: losses, gradient norms and what all ranks hold are equ
 to the bit for gradients that are reduced every time, and so among those that are
 reduced once; across the two forms they differ by rounding. FSDP_COVERING_ROWS sets
 how many plans are tried (0: all that the array has)."""
-import itertools
 import json
 import os
 import shutil
 import sys
 
 from support import commands, runs
+from support.covering import rows_covering
 from support.tensors import read_safetensors
 
 FACTORS = {
@@ -28,27 +28,6 @@ STEPS, MICROBATCHES = 3, 2
 # f32 sums of two microbatches in another order, over three AdamW steps with an
 # epsilon that keeps rounding small.
 TOLERANCE = 1e-6
-
-
-def covering_array():
-    """Rows that hold every triple of values of three factors, made greedily."""
-    names = list(FACTORS)
-    open_triples = {
-        frozenset(zip(trio, values))
-        for trio in itertools.combinations(names, 3)
-        for values in itertools.product(*(FACTORS[name] for name in trio))}
-    rows = [dict(zip(names, values))
-            for values in itertools.product(*FACTORS.values())]
-
-    def held(row):
-        return {frozenset(trio) for trio in itertools.combinations(row.items(), 3)}
-
-    chosen = []
-    while open_triples:
-        best = max(rows, key=lambda row: len(held(row) & open_triples))
-        open_triples -= held(best)
-        chosen.append(best)
-    return chosen
 
 
 class Trainer:
@@ -105,7 +84,7 @@ def main():
     config, text, work, ranks = sys.argv[1:]
     os.makedirs(work, exist_ok=True)
     trainer = Trainer(config, text, work, int(ranks))
-    rows = covering_array()
+    rows = rows_covering(FACTORS, 3)
     wanted = int(os.environ.get("FSDP_COVERING_ROWS", "6"))
     tried = rows[:wanted] if wanted else rows
     losses = {}

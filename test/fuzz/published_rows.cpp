@@ -14,13 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(readScalars(toToml(scalars), "again.toml") == scalars);
   });
   useOrRefuse([&] {
-    std::vector<PublishedRow> rows = readRows(text, "fuzz.csv");
+    RowTable table = readRows(text, "fuzz.csv");
     std::vector<RowTerms> terms;
-    for (const PublishedRow &row : rows) {
+    for (const PublishedRow &row : table.rows) {
       terms.push_back(termsOf(row, "fuzz.csv"));
       require(terms.back().seconds(scalars) > 0);
     }
-    require(!fitReport(rows, terms, scalars, false).empty());
+    require(!fitReport(table, terms, scalars, false).empty());
   });
   return 0;
 }

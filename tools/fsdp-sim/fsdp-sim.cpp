@@ -255,8 +255,8 @@ static void fitRows(const std::vector<std::string> &settings) {
   simulation::FitProblem problem;
   if (!isFitted)
     problem.first = simulation::loadScalars(scalarsPath);
-  std::vector<simulation::PublishedRow> rows = simulation::loadRows(fitPath);
-  for (const simulation::PublishedRow &row : rows) {
+  simulation::RowTable table = simulation::loadRows(fitPath);
+  for (const simulation::PublishedRow &row : table.rows) {
     problem.terms.push_back(simulation::termsOf(row, fitPath));
     problem.seconds.push_back(row.seconds());
   }
@@ -266,7 +266,7 @@ static void fitRows(const std::vector<std::string> &settings) {
     writeFileAtomically(outputPath, simulation::toToml(scalars));
   if (outputPath != "-" || !writes)
     writeFileAtomically(
-        "-", simulation::fitReport(rows, problem.terms, scalars, isFitted));
+        "-", simulation::fitReport(table, problem.terms, scalars, isFitted));
 }
 
 int main(int argc, char **argv) {

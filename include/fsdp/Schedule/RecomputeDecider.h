@@ -2,7 +2,9 @@
 #ifndef FSDP_SCHEDULE_RECOMPUTEDECIDER_H
 #define FSDP_SCHEDULE_RECOMPUTEDECIDER_H
 
+#include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Schedule/StepTimes.h"
+#include <memory>
 
 namespace fsdp::problem {
 
@@ -46,6 +48,7 @@ private:
   Candidate base;
   RecomputeOptions found;
   Frontier frontier;
+  std::unique_ptr<Evaluator> evaluator; // what it keeps shows in nothing
 };
 
 } // namespace fsdp::problem

@@ -44,12 +44,20 @@ Blocks blocksOf(const Problem &problem, size_t program);
 std::optional<size_t> trainedProgram(const Problem &problem,
                                      const Candidate &candidate);
 
+/// An op of a program, both by their numbers.
+struct OpOfProgram {
+  size_t program = 0;
+  Id op = kNone;
+};
+
 /// Chain and sets: set number i of class c is what option i of it computes
 /// again.
 struct RecomputeOptions {
   Blocks blocks;
   BlockChain chain;
   std::vector<std::vector<OpSet>> sets;
+  /// Of each op of each block: the ops of its address in all programs.
+  std::vector<std::vector<std::vector<OpOfProgram>>> sameAddress;
 };
 
 /// All sets of each class that no other one beats. `base` decides about all

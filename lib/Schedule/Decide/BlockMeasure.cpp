@@ -20,15 +20,16 @@ namespace {
 class Measurer {
 public:
   Measurer(const Problem &problem, const Blocks &blocks,
-           const Sequence &sequence)
+           const Sequence &sequence, const Live &live)
       : problem(problem), program(problem.programs[blocks.program]),
-        blocks(blocks), sequence(sequence), count(blocks.all.size()),
-        forward(count, kNone), backward(count, kNone) {}
+        blocks(blocks), sequence(sequence), live(live),
+        alignment(rt::findTarget(problem.target)->alignment),
+        count(blocks.all.size()), forward(count, kNone),
+        backward(count, kNone) {}
 
   BlockMeasure run(const StepDuration &duration) {
     findRegions();
     checkRegions();
-    live = problem::live(problem, sequence);
     measured.blocks.resize(count);
     measured.beside.resize(count);
     attribute();
@@ -92,7 +93,6 @@ private:
   }
 
   int64_t bytesOf(Id buffer) const {
-    int64_t alignment = rt::findTarget(problem.target)->alignment;
     return (sequence.buffers[buffer].bytes + alignment - 1) / alignment *
            alignment;
   }
@@ -150,10 +150,11 @@ private:
   const Program &program;
   const Blocks &blocks;
   const Sequence &sequence;
+  const Live &live;
+  int64_t alignment;
   size_t count;
   std::vector<Id> forward, backward; ///< The first step of each block.
   Id head = kNone, tail = kNone;
-  Live live;
   BlockMeasure measured;
 };
 
@@ -162,6 +163,7 @@ private:
 BlockMeasure fsdp::problem::measureBlocks(const Problem &problem,
                                           const Blocks &blocks,
                                           const Sequence &sequence,
+                                          const Live &live,
                                           const StepDuration &duration) {
-  return Measurer(problem, blocks, sequence).run(duration);
+  return Measurer(problem, blocks, sequence, live).run(duration);
 }

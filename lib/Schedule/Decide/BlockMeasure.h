@@ -14,10 +14,10 @@ struct BlockMeasure {
   int64_t loss = 0, fixed = 0;
 };
 
-/// Throws fsdp::Error if the blocks do not compute one after another, forward
-/// and then backward in reverse.
+/// `live` is that of the sequence. Throws fsdp::Error if the blocks do not
+/// compute one after another, forward and then backward in reverse.
 BlockMeasure measureBlocks(const Problem &problem, const Blocks &blocks,
-                           const Sequence &sequence,
+                           const Sequence &sequence, const Live &live,
                            const StepDuration &duration);
 
 } // namespace fsdp::problem

@@ -19,13 +19,16 @@ static RecomputeOptions optionsOf(const Problem &problem, const Candidate &base,
 RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,
                                    const CostModel &cost)
     : problem(problem), base(std::move(given)),
-      found(optionsOf(problem, base, cost)), frontier(found.chain) {}
+      found(optionsOf(problem, base, cost)), frontier(found.chain),
+      evaluator(std::make_unique<Evaluator>(problem)) {}
 
 Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
   Candidate candidate = withRecomputation(problem, base, found, choice);
   std::vector<int64_t> peaks;
-  for (size_t i = 0; i < problem.programs.size(); ++i)
-    peaks.push_back(live(problem, order(problem, candidate, i)).peak);
+  for (size_t i = 0; i < problem.programs.size(); ++i) {
+    evaluator->order(candidate, i);
+    peaks.push_back(evaluator->live(i).peak);
+  }
   std::vector<int64_t> bounds = lowerBounds(problem, peaks);
   return {std::move(choice), *std::max_element(bounds.begin(), bounds.end())};
 }

@@ -1,6 +1,7 @@
 //===- RecomputeOptions.cpp - What recomputing costs and saves ------------===//
 #include "fsdp/Schedule/RecomputeOptions.h"
 #include "BlockMeasure.h"
+#include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <map>
@@ -230,14 +231,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Ops by their address, of every program with a backward pass.
-static std::map<std::string, std::vector<std::pair<size_t, Id>>>
+static std::map<std::string, std::vector<OpOfProgram>>
 recomputableOps(const Problem &problem) {
-  std::map<std::string, std::vector<std::pair<size_t, Id>>> found;
+  std::map<std::string, std::vector<OpOfProgram>> found;
   for (size_t number = 0; number < problem.programs.size(); ++number) {
     const Program &program = problem.programs[number];
     for (Id op = 0; op < program.ops.size(); ++op)
       if (program.ops[op].is(kCanRecompute))
-        found[addressOf(problem, program.ops[op])].emplace_back(number, op);
+        found[addressOf(problem, program.ops[op])].push_back({number, op});
   }
   return found;
 }
@@ -263,15 +264,12 @@ fsdp::problem::withRecomputation(const Problem &problem, const Candidate &base,
                                  const std::vector<uint32_t> &choice) {
   Candidate candidate = base;
   const Blocks &blocks = options.blocks;
-  const Program &program = problem.programs[blocks.program];
-  auto ops = recomputableOps(problem);
   for (size_t i = 0; i < blocks.all.size(); ++i) {
     OpSet set = options.sets[blocks.classOf[i]][choice[i]];
     for (size_t bit = 0; bit < blocks.all[i].ops.size(); ++bit)
       if (set >> bit & 1)
-        for (auto [number, op] :
-             ops[addressOf(problem, program.ops[blocks.all[i].ops[bit]])])
-          recomputeOp(candidate, number, op);
+        for (const OpOfProgram &one : options.sameAddress[i][bit])
+          recomputeOp(candidate, one.program, one.op);
   }
   return candidate;
 }
@@ -287,7 +285,7 @@ public:
   OptionFinder(const Problem &problem, const Candidate &base, Blocks blocks,
                const StepDuration &duration)
       : problem(problem), program(problem.programs[blocks.program]), base(base),
-        duration(duration), users(program) {
+        duration(duration), users(program), evaluator(problem) {
     options.blocks = std::move(blocks);
     uint32_t classes = 0;
     for (uint32_t number : options.blocks.classOf)
@@ -301,6 +299,7 @@ public:
   }
 
   RecomputeOptions run() {
+    findAddresses();
     measureBase();
     // Classes come with most members first; those that differ in what is around
     // them alone are measured with what is left of the first one's sets.
@@ -322,11 +321,22 @@ public:
   }
 
 private:
-  BlockMeasure measure(const Candidate &candidate) const {
-    Sequence sequence = order(problem, candidate, options.blocks.program);
+  BlockMeasure measure(const Candidate &candidate) {
+    size_t number = options.blocks.program;
+    const Sequence &sequence = evaluator.order(candidate, number);
     if (!sequence.refusal.empty())
       throw Error("the decisions cannot be applied: " + sequence.refusal);
-    return measureBlocks(problem, options.blocks, sequence, duration);
+    return measureBlocks(problem, options.blocks, sequence,
+                         evaluator.live(number), duration);
+  }
+
+  void findAddresses() {
+    auto ops = recomputableOps(problem);
+    for (const Block &block : options.blocks.all) {
+      auto &of = options.sameAddress.emplace_back();
+      for (Id op : block.ops)
+        of.push_back(ops[addressOf(problem, program.ops[op])]);
+    }
   }
 
   void measureBase() {
@@ -360,6 +370,7 @@ private:
   const Candidate &base;
   const StepDuration &duration;
   Users users;
+  Evaluator evaluator;
   std::vector<std::vector<uint32_t>> members; // blocks of each class
   RecomputeOptions options;
 };
