@@ -43,7 +43,7 @@ static void addShard(OpPassManager &pm, const CompileOptions &options) {
   shard.policyFile = options.parallelism.placementPolicy;
   shard.sequence = options.parallelism.sequenceParallel;
   shard.loss = !options.parallelism.disableLossParallel;
-  shard.nodeSize = options.pipeline.nodeSize;
+  shard.nodeSize = options.parallelism.nodeSize;
   pm.addPass(createShard(shard));
 }
 

@@ -377,6 +377,12 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     With `fast` the library computes the sum in an order that it chooses, so the bits depend on the library, the
     machine and the message. Its workspaces are empty. Only the CUDA target has such a library.
 
+    With `node_ranks` the sum is made in two levels. So many ranks of the group share each node: they exchange
+    pieces in the wire type and add them up, one partial sum in f32 for each node's rank at their place. Then the
+    ranks at one place of all nodes exchange partial sums and add these. The order of additions is that of one
+    level, and so are the bits. Workspaces also hold the partial sums. An all_reduce sends its results in the
+    same way back.
+
     With a token result the op is in flight until exec.await, or, if nothing awaits it, until a later op of its
     stream is awaited. Without a token it is complete for later ops on its stream.
 
@@ -394,12 +400,13 @@ def Exec_CollectiveOp : Exec_RuntimeOp<"collective", "collective",
     ceil(size / ranks) (reduce_scatter); 5. a gather keeps the type, and a reduction is of f32, of bf16 to f32
     (sum) or of i64 (sum); 6. tensors of one collective have the same types; 7. a `fast` collective is a sum
     that keeps the type; 8. there is no attribute `scale`, which older programs have; 9. there is no all_to_all,
-    which the runtime lacks.
+    which the runtime lacks; 10. `node_ranks` is of a sum to f32 that is not `fast`, and what the mesh's
+    `node_size` says of these axes: more than one rank, and not all.
   }];
   let params = (ins Fsdp_CollectiveKindAttr:$kind, FlatSymbolRefAttr:$mesh,
       TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
       DefaultValuedAttr<Exec_ReduceKindAttr, "ReduceKind::Sum">:$reduce,
-      OptionalAttr<Fsdp_ServesAttr>:$serves, UnitAttr:$fast);
+      OptionalAttr<Fsdp_ServesAttr>:$serves, UnitAttr:$fast, OptionalAttr<I64Attr>:$node_ranks);
   let results = (outs Optional<Exec_TokenType>:$token);
   let formatInFront = "`` $kind";
   let formatOfParams = "`over` $mesh `` custom<Axes>($axes)";

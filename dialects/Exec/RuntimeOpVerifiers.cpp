@@ -237,6 +237,7 @@ CollectiveOp::getDescriptor(ArrayRef<rt::CollectiveItem> items) {
   desc.items = items.size();
   desc.item = items.data();
   desc.fast = getFast();
+  desc.nodeRanks = static_cast<int32_t>(getNodeRanks().value_or(0));
   return desc;
 }
 
@@ -291,6 +292,10 @@ LogicalResult CollectiveOp::verify() {
       (!reduces || getReduce() != ReduceKind::Sum || in != out)) // 7
     return emitOpError(
         "cannot be fast: the library only adds values of the result's type");
+  if (getNodeRanks() && (!reduces || getReduce() != ReduceKind::Sum ||
+                         !out.isF32() || getFast())) // 10
+    return emitOpError("has node_ranks, which only sums to f32 that are not "
+                       "fast have");
   // MLIR would take it for an attribute without a meaning.
   if ((*this)->hasAttr("scale")) // 8
     return emitOpError("does not scale; multiply its result");
@@ -326,5 +331,17 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << ranks << " ranks cannot produce output " << index
                            << " (" << output.getType() << ") from "
                            << input.getType();
+  if (std::optional<uint64_t> stated = getNodeRanks()) { // 10
+    std::optional<int64_t> inNode =
+        mesh->ranksInNode(dist::axisRefs(getAxes()));
+    if (!inNode || *inNode <= 1 || *inNode == ranks)
+      return emitOpError("has node_ranks, but nodes of ")
+             << mesh->getNodeSize() << " ranks (node_size of the mesh) make no "
+             << "two levels of a sum over these axes";
+    if (static_cast<int64_t>(*stated) != *inNode)
+      return emitOpError("has ")
+             << *stated << " node_ranks, but of these axes nodes of "
+             << mesh->getNodeSize() << " ranks have " << *inNode;
+  }
   return success();
 }

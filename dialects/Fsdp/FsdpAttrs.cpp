@@ -360,6 +360,38 @@ int64_t MeshOp::sizeOf(ArrayRef<AxisRefAttr> axes) {
   return size.fits(getWorldSize()) ? size.get() : 0;
 }
 
+int64_t MeshOp::strideOf(AxisRefAttr ref) {
+  int64_t stride = 1;
+  for (auto axis : llvm::reverse(getAxes().getAsRange<MeshAxisAttr>())) {
+    if (axis.getName() == ref.getName())
+      return ref.getSize() == 0
+                 ? stride
+                 : stride * (axis.getSize() / (ref.getPre() * ref.getSize()));
+    stride *= axis.getSize();
+  }
+  llvm_unreachable("an axis of the mesh");
+}
+
+std::optional<int64_t> MeshOp::ranksInNode(ArrayRef<AxisRefAttr> axes) {
+  int64_t nodeSize = getNodeSize(), ranks = 1;
+  if (nodeSize <= 1)
+    return 1;
+  for (AxisRefAttr axis : axes) {
+    int64_t size = sizeOf(axis), stride = strideOf(axis);
+    if (size == 1 || stride >= nodeSize)
+      continue;
+    if (nodeSize % stride != 0)
+      return std::nullopt;
+    int64_t along = nodeSize / stride;
+    bool isWhole = along >= size;
+    if (isWhole ? along % size != 0
+                : size % along != 0 || !llvm::isPowerOf2_64(along))
+      return std::nullopt;
+    ranks *= isWhole ? size : along;
+  }
+  return ranks;
+}
+
 MeshOp fsdp::dist::lookupMesh(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, name);
 }

@@ -45,6 +45,13 @@ def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
     /// Product over several axes; 0 if one is missing, or if together they
     /// are more ranks than the mesh has.
     int64_t sizeOf(::llvm::ArrayRef<AxisRefAttr> axes);
+    /// From a rank to the next along an axis or sub-axis, which the mesh has.
+    int64_t strideOf(AxisRefAttr axis);
+    /// Of the ranks that differ along `axes` alone, those that share a node
+    /// with each; 1 if nodes are not stated. None where that differs from rank
+    /// to rank, or where they are no part of the order of sums: trees nest by
+    /// mesh axis, and along an axis they split at powers of two.
+    ::std::optional<int64_t> ranksInNode(::llvm::ArrayRef<AxisRefAttr> axes);
   }];
 }
 

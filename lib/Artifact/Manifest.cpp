@@ -324,6 +324,7 @@ static void parseMesh(Manifest &manifest, const Field &field) {
       item.fail("a second axis '" + axis.name + "'");
     manifest.mesh.push_back(axis);
   }
+  manifest.nodeSize = field.at("node_size").integer();
 }
 
 using RangesByName = std::map<std::string, const RangeInfo *, std::less<>>;

@@ -103,6 +103,19 @@ int64_t fsdp::microbatches(const RunConfig &config) {
   return global ? *global / microbatchSize(config) : 1;
 }
 
+void fsdp::checkNodeSize(const RunConfig &config, int64_t ranks,
+                         ConfigErrors &errors) {
+  const char *const key = "parallelism.node_size";
+  int64_t size = config.parallelism.nodeSize;
+  if (errors.concern("parallelism.") || size <= 1 || ranks % size == 0)
+    return;
+  errors.add((config.origin.count(key) ? config.origin.at(key) + ": " : "") +
+                 key + " = " + std::to_string(size) +
+                 " does not divide the number of ranks, " +
+                 std::to_string(ranks),
+             key);
+}
+
 void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
   const char *const key = "compile.loss_chunks";
   // Sizes that are wrong by themselves have no product.

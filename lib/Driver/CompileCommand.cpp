@@ -288,6 +288,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   if (isTraced) {
     checkModel(config, errors);
     checkLossChunks(config, errors);
+    checkNodeSize(config, jobRanks, errors);
   } else {
     // "auto" leaves a text in the types that it states.
     config.training.mixedPrecisionParam = stated;

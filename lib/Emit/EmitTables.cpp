@@ -109,6 +109,13 @@ size_t Tables::group(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes) {
   return groups.index(list, axes.size());
 }
 
+/// Who adds, and the levels: the last fields, where they are not the default.
+static std::string levelsText(const rt::CollectiveDesc &desc) {
+  if (desc.nodeRanks > 1)
+    return llvm::formatv(", false, {0}", desc.nodeRanks);
+  return desc.fast ? ", true" : "";
+}
+
 std::string Tables::collective(exec::CollectiveOp op) {
   SmallVector<rt::CollectiveItem> items = op.getItems();
   rt::CollectiveDesc desc = op.getDescriptor(items);
@@ -129,7 +136,7 @@ std::string Tables::collective(exec::CollectiveOp op) {
       llvm::convertToCamelFromSnakeCase(kind, /*capitalizeFirst=*/true),
       desc.reduce == rt::ReduceKind::Sum ? "Sum" : "Max", dtypeText(desc.in),
       dtypeText(desc.out), group(op, op.getMeshAttr(), op.getAxesAttr()),
-      desc.items, list, quoted(serves), desc.fast ? ", true" : "");
+      desc.items, list, quoted(serves), levelsText(desc));
   std::string name = kind.str();
   if (!serves.empty())
     name += "_" + words(serves);

@@ -6,6 +6,7 @@
 #include "dialects/NN/KernelFacts.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Schedule/NodeLevels.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
@@ -330,19 +331,9 @@ LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
 problem::RankGroup ProblemBuilder::groupOf(ArrayAttr axes) {
   problem::RankGroup group;
   for (dist::AxisRefAttr ref : dist::axisRefs(axes)) {
-    int64_t stride = 1;
-    for (auto axis :
-         llvm::reverse(mesh.getAxes().getAsRange<dist::MeshAxisAttr>())) {
-      if (axis.getName() == ref.getName()) {
-        int64_t size = mesh.sizeOf(ref);
-        if (ref.getSize() != 0)
-          stride *= axis.getSize() / (ref.getPre() * size);
-        if (size > 1)
-          group.push_back({size, stride});
-        break;
-      }
-      stride *= axis.getSize();
-    }
+    int64_t size = mesh.sizeOf(ref);
+    if (size > 1)
+      group.push_back({size, mesh.strideOf(ref)});
   }
   return group;
 }
@@ -359,6 +350,10 @@ LogicalResult ProblemBuilder::describeCollective(dist::CollectiveOpInterface op,
   bool isMaximum = op.getReduction() == dist::CollectiveReduce::Max;
   collective.reduce = isMaximum ? rt::ReduceKind::Max : rt::ReduceKind::Sum;
   collective.isFast = options.fastReductions && op.isReduction() && !isMaximum;
+  FailureOr<int64_t> nodeRanks = nodeRanksOf(op, mesh, collective.isFast);
+  if (failed(nodeRanks))
+    return failure();
+  collective.nodeRanks = *nodeRanks;
   collective.ranks = mesh.sizeOf(dist::axisRefs(op.getAxes()));
   collective.group = built.internGroup(groupOf(op.getAxes()));
   collective.wireBytes = op.getWireBytes(collective.ranks);

@@ -48,7 +48,14 @@ CollectiveCall fsdp::simulation::callOf(const Problem &problem,
       std::min((elements * call.wireElementBytes).saturated(), kMaxTensorBytes);
   call.shape =
       shapeOf(problem, first, costs.model.machine().device.ranksPerNode);
-  call.sums = first.isFast ? Sums::Fast : costs.sums;
+  if (first.isFast) {
+    call.sums = Sums::Fast;
+  } else if (costs.sums || first.nodeRanks <= 1) {
+    call.sums = costs.sums.value_or(Sums::Exact);
+  } else {
+    call.sums = Sums::ExactTwoLevels;
+    call.shape = {first.nodeRanks, first.ranks / first.nodeRanks};
+  }
   return call;
 }
 

@@ -1,4 +1,6 @@
 //===- ExecLowerCollectives.cpp - Collectives and futures -----------------===//
+#include "fsdp/Schedule/NodeLevels.h"
+#include "fsdp/Target/CollectivePieces.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -68,13 +70,22 @@ LogicalResult ProgramLowering::lowerCollective(dist::CollectiveOpInterface op,
   // A maximum has one value in any order, but NCCL's loses a NaN.
   bool isFast = state.fastReductions && op.isReduction() &&
                 reduce == exec::ReduceKind::Sum;
+  FailureOr<int64_t> nodeRanks =
+      nodeRanksOf(op, dist::lookupMesh(op, op.getMeshAttr()), isFast);
+  if (failed(nodeRanks))
+    return failure();
   auto work = exec::CollectiveOp::create(
       b, op->getLoc(), token ? exec::TokenType::get(context) : Type(),
       exec::StreamAttr::get(context, stream), inputs, written,
       /*workspaces=*/ValueRange(), dist::CollectiveKindAttr::get(context, kind),
       op.getMeshAttr(), op.getAxes(),
       exec::ReduceKindAttr::get(context, reduce), op.getServesAttr(),
-      isFast ? b.getUnitAttr() : UnitAttr());
+      isFast ? b.getUnitAttr() : UnitAttr(),
+      *nodeRanks > 1 ? b.getI64IntegerAttr(*nodeRanks) : IntegerAttr());
+  SmallVector<rt::CollectiveItem> items = work.getItems();
+  // Where all tensors are sent whole there is one level.
+  if (!rt::hasTwoLevels(work.getDescriptor(items)))
+    work.removeNodeRanksAttr();
   setProduced(work, results,
               SmallVector<Operation *>(results.size(), op.getOperation()));
   if (token)

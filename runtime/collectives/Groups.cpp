@@ -6,6 +6,7 @@
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -61,4 +62,94 @@ RankTree fsdp::rt::rankTree(const GroupDesc &group,
   for (const Axis &axis : axes)
     tree.axis[tree.axes++] = axis.inGroup;
   return tree;
+}
+
+//===----------------------------------------------------------------------===//
+// Two levels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The axes of a tree, the last of them first, with strides in the group.
+using AxesInward = std::vector<RankTree::Axis>;
+
+} // namespace
+
+/// The same axes over consecutive numbers.
+static RankTree compact(const AxesInward &axes) {
+  RankTree tree;
+  if (axes.size() > RankTree::kMaxAxes)
+    throw Error("a sum in two levels goes over more axes than a tree has");
+  tree.axes = int(axes.size());
+  int stride = 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    tree.axis[axes.size() - 1 - i] = {axes[i].size, stride};
+    stride *= axes[i].size;
+  }
+  return tree;
+}
+
+/// The position in the group of number `index` along these axes.
+static int positionOf(const AxesInward &axes, int index) {
+  int position = 0;
+  for (const RankTree::Axis &axis : axes) {
+    position += index % axis.size * axis.stride;
+    index /= axis.size;
+  }
+  return position;
+}
+
+/// Gives the axes of nodes and takes them off `axes`, which are those of a
+/// whole group.
+static AxesInward takeNode(AxesInward &axes, int nodeRanks) {
+  AxesInward inside;
+  int rest = nodeRanks;
+  while (rest > 1 && !axes.empty()) {
+    RankTree::Axis &axis = axes.front();
+    if (rest >= axis.size) {
+      if (rest % axis.size != 0)
+        break;
+      rest /= axis.size;
+      inside.push_back(axis);
+      axes.erase(axes.begin());
+      continue;
+    }
+    // The tree along an axis splits at powers of two.
+    if ((rest & (rest - 1)) != 0 || axis.size % rest != 0)
+      break;
+    inside.push_back({rest, axis.stride});
+    axis = {axis.size / rest, axis.stride * rest};
+    rest = 1;
+  }
+  if (rest != 1)
+    throw Error("a sum over ranks in two levels: " + std::to_string(nodeRanks) +
+                " ranks in each node are no part of its fixed order");
+  return inside;
+}
+
+std::vector<int> fsdp::rt::nodeRanksOfGroups(const fsdp_artifact &artifact) {
+  std::vector<int> nodeRanks(size_t(artifact.groups), 0);
+  for (int32_t i = 0; i < artifact.collectives; ++i) {
+    const CollectiveDesc &desc = artifact.collective[i];
+    int &known = nodeRanks[size_t(desc.group)];
+    known = std::max(known, int(desc.nodeRanks));
+  }
+  return nodeRanks;
+}
+
+NodeLevels fsdp::rt::nodeLevels(const RankTree &tree, int nodeRanks, int me) {
+  AxesInward axes(tree.axis, tree.axis + tree.axes);
+  std::reverse(axes.begin(), axes.end());
+  AxesInward inside = takeNode(axes, nodeRanks);
+  NodeLevels levels;
+  levels.inside = compact(inside);
+  levels.between = compact(axes);
+  for (int node = 0; node < levels.nodes(); ++node)
+    for (int place = 0; place < levels.places(); ++place) {
+      int position = positionOf(axes, node) + positionOf(inside, place);
+      levels.positions.push_back(position);
+      if (position == me)
+        std::tie(levels.node, levels.place) = std::tie(node, place);
+    }
+  return levels;
 }

@@ -116,6 +116,7 @@ static void createChannels(CpuContext &c, const ContextOptions &options,
   const fsdp_artifact &a = *c.artifact;
   int maxItems = 1;
   std::vector<bool> isUsed(size_t(a.groups), false);
+  std::vector<int> nodeRanks = nodeRanksOfGroups(a);
   for (int32_t i = 0; i < a.collectives; ++i) {
     maxItems = std::max(maxItems, int(a.collective[i].items));
     isUsed[size_t(a.collective[i].group)] = true;
@@ -127,11 +128,11 @@ static void createChannels(CpuContext &c, const ContextOptions &options,
                          maxItems, *c.progress,      c.monitor.get()};
   for (int s = 0; s < kStreams; ++s)
     for (int32_t g = 0; g < a.groups; ++g)
-      c.channels.push_back(
-          isUsed[size_t(g)]
-              ? std::make_unique<Channel>(setting, a.group[g],
-                                          int(c.channels.size()), Stream(s))
-              : nullptr);
+      c.channels.push_back(isUsed[size_t(g)]
+                               ? std::make_unique<Channel>(
+                                     setting, a.group[g], nodeRanks[size_t(g)],
+                                     int(c.channels.size()), Stream(s))
+                               : nullptr);
   c.maxPointers = 3 * maxItems;
   c.startWorker(Stream::Gather);
   c.startWorker(Stream::Reduce);

@@ -174,11 +174,14 @@ static void connectChannels(CudaContext &c, const ContextOptions &options,
   require(
       ncclCommInitRank(&c.worldCommunicator, c.world.size, id, c.world.rank),
       "NCCL");
-  for (size_t i = 0; i < isUsed.size(); ++i)
+  std::vector<int> nodeRanks = nodeRanksOfGroups(a);
+  for (size_t i = 0; i < isUsed.size(); ++i) {
+    size_t group = i % size_t(a.groups);
     if (isUsed[i])
       c.channels[i] = std::make_unique<NcclChannel>(
-          c.worldCommunicator, a.group[i % size_t(a.groups)], options.meshAxes,
-          c.world.rank, c.arena, a.arena_bytes);
+          c.worldCommunicator, a.group[group], nodeRanks[group],
+          options.meshAxes, c.world.rank, c.arena, a.arena_bytes);
+  }
   shareRegistration(c);
 }
 

@@ -22,6 +22,7 @@
 #include <cudnn.h>
 #include <map>
 #include <nccl.h>
+#include <optional>
 
 namespace fsdp::rt {
 
@@ -177,7 +178,8 @@ private:
 class NcclChannel {
 public:
   /// Collective over the job: all ranks make their channels in one order.
-  NcclChannel(ncclComm_t world, const GroupDesc &group,
+  /// `nodeRanks` is that of the group's sums in two levels, or 0.
+  NcclChannel(ncclComm_t world, const GroupDesc &group, int nodeRanks,
               const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
               uint64_t arenaBytes);
   ~NcclChannel();
@@ -208,10 +210,21 @@ private:
                    int64_t round) const;
   void exchange(cudaStream_t stream, const CollectiveDesc &desc, int64_t round,
                 const Ptr *in, const Ptr *workspace) const;
+  void exchangeItem(cudaStream_t stream, const CollectiveDesc &desc, int item,
+                    int64_t round, Ptr in, Ptr space) const;
+  Ptr received(const CollectiveDesc &desc, int item, Ptr space) const;
+  void exchangeInside(cudaStream_t stream, const CollectiveDesc &desc, int item,
+                      int64_t round, Ptr in, Ptr space) const;
+  void addInside(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+                 int64_t round, const Ptr *in, const Ptr *workspace) const;
+  void exchangeBetween(cudaStream_t stream, const CollectiveDesc &desc,
+                       int64_t round, const Ptr *workspace) const;
   void fillPadding(CudaContext &c, Stream stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
   void gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                    const Ptr *out) const;
+  void gatherPart(cudaStream_t stream, const CollectiveDesc &desc, int item,
+                  int peer, int mine, int theirs, Ptr out) const;
   void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
             int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
   void reduce(CudaContext &c, Stream stream, const CollectiveDesc &desc,
@@ -221,6 +234,7 @@ private:
   std::vector<int> ranks; // of the job, in the group's order
   RankTree tree;
   int me = 0; // position in `ranks`
+  std::optional<NodeLevels> levels;
   ncclComm_t communicator = nullptr;
   void *registration = nullptr;
 };

@@ -3,7 +3,8 @@
 // NCCL moves bytes; what is added in which order is ours, as on the CPU: an
 // all-to-all of the pieces, then one kernel per tensor that adds them in the
 // order of RankTree.h and scales once. What is large goes in rounds, which
-// changes no bit: every element is added by itself.
+// changes no bit: every element is added by itself. Where nodes are stated,
+// each round has both twice: inside the node, then between nodes.
 //
 // A sum that is `fast` is NCCL's own instead.
 //
@@ -21,11 +22,13 @@ using namespace fsdp;
 using namespace fsdp::rt;
 
 NcclChannel::NcclChannel(ncclComm_t world, const GroupDesc &group,
-                         const std::vector<int64_t> &meshAxes, int rank,
-                         Ptr arena, uint64_t arenaBytes)
+                         int nodeRanks, const std::vector<int64_t> &meshAxes,
+                         int rank, Ptr arena, uint64_t arenaBytes)
     : ranks(groupRanks(group, meshAxes, rank)),
       tree(rankTree(group, meshAxes)) {
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  if (nodeRanks > 1)
+    levels = nodeLevels(tree, nodeRanks, me);
   // A group is known by its first rank.
   require(ncclCommSplit(world, ranks[0], me, &communicator, nullptr),
           "NCCL communicator");
@@ -68,6 +71,8 @@ void NcclChannel::run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
   int64_t rounds = roundsOf(desc);
   for (int64_t round = 0; round < rounds; ++round) {
     exchange(on, desc, round, in, workspace);
+    addInside(c, stream, desc, round, in, workspace);
+    exchangeBetween(on, desc, round, workspace);
     for (int i = 0; i < desc.items; ++i)
       reduce(c, stream, desc, i, round, in[i], out[i],
              size() == 1 ? nullptr : workspace[i]);
@@ -177,23 +182,121 @@ void NcclChannel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
                            const Ptr *workspace) const {
   if (size() == 1)
     return;
+  check(ncclGroupStart(), desc.serves);
+  for (int i = 0; i < desc.items; ++i)
+    if (hasTwoLevels(desc, i))
+      exchangeInside(stream, desc, i, round, in[i], workspace[i]);
+    else
+      exchangeItem(stream, desc, i, round, in[i], workspace[i]);
+  check(ncclGroupEnd(), desc.serves);
+}
+
+void NcclChannel::exchangeItem(cudaStream_t stream, const CollectiveDesc &desc,
+                               int item, int64_t round, Ptr in,
+                               Ptr space) const {
   int64_t element = sizeOf(desc.in);
+  int64_t slot = cuda::exchangeElements(desc, item, size()) * element;
+  int64_t mine = partInRound(desc, item, me, round).count * element;
+  for (int p = 0; p < size(); ++p) {
+    if (p == me)
+      continue;
+    Part theirs = partInRound(desc, item, p, round);
+    swap(stream, desc, p, in + theirs.offset * element, theirs.count * element,
+         space, mine);
+    space += slot;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Two levels
+//===----------------------------------------------------------------------===//
+
+/// Where what arrives is, behind the partial sums.
+Ptr NcclChannel::received(const CollectiveDesc &desc, int item,
+                          Ptr space) const {
+  int64_t slot = cuda::exchangeElements(desc, item, size());
+  return space + twoLevelBytes(desc, slot, size()).sums;
+}
+
+/// The first level: from every rank of the own node what it has of the pieces
+/// of the ranks at the own place, one for each node.
+void NcclChannel::exchangeInside(cudaStream_t stream,
+                                 const CollectiveDesc &desc, int item,
+                                 int64_t round, Ptr in, Ptr space) const {
+  int64_t element = sizeOf(desc.in);
+  int64_t slot = cuda::exchangeElements(desc, item, size()) * element;
+  Ptr to = received(desc, item, space);
+  for (int node = 0; node < levels->nodes(); ++node) {
+    Part mine =
+        partInRound(desc, item, levels->position(node, levels->place), round);
+    for (int place = 0; place < levels->places(); ++place) {
+      if (place == levels->place)
+        continue;
+      Part theirs =
+          partInRound(desc, item, levels->position(node, place), round);
+      swap(stream, desc, levels->position(levels->node, place),
+           in + theirs.offset * element, theirs.count * element, to,
+           mine.count * element);
+      to += slot;
+    }
+  }
+}
+
+/// The own node's sum of each of these pieces.
+void NcclChannel::addInside(CudaContext &c, Stream stream,
+                            const CollectiveDesc &desc, int64_t round,
+                            const Ptr *in, const Ptr *workspace) const {
+  for (int i = 0; i < desc.items; ++i) {
+    if (!hasTwoLevels(desc, i))
+      continue;
+    Pieces pieces;
+    pieces.others = received(desc, i, workspace[i]);
+    pieces.slot = cuda::exchangeElements(desc, i, size());
+    pieces.me = levels->place;
+    pieces.ranks = levels->inside;
+    Ptr sum = workspace[i];
+    for (int node = 0; node < levels->nodes(); ++node) {
+      Part part =
+          partInRound(desc, i, levels->position(node, levels->place), round);
+      pieces.own = in[i] + part.offset * sizeOf(desc.in);
+      pieces.count = part.count;
+      reducePieces(c, stream, desc.reduce, desc.in, pieces, sum);
+      pieces.others += (levels->places() - 1) * pieces.slot * sizeOf(desc.in);
+      sum += pieces.slot * sizeOf(DType::F32);
+    }
+  }
+}
+
+/// The second level: from the ranks at the own place of all nodes, what their
+/// nodes have of the own piece.
+void NcclChannel::exchangeBetween(cudaStream_t stream,
+                                  const CollectiveDesc &desc, int64_t round,
+                                  const Ptr *workspace) const {
+  if (!hasTwoLevels(desc))
+    return;
+  int64_t element = sizeOf(DType::F32);
   check(ncclGroupStart(), desc.serves);
   for (int i = 0; i < desc.items; ++i) {
+    if (!hasTwoLevels(desc, i))
+      continue;
     int64_t slot = cuda::exchangeElements(desc, i, size()) * element;
     int64_t mine = partInRound(desc, i, me, round).count * element;
-    Ptr space = workspace[i];
-    for (int p = 0; p < size(); ++p) {
-      if (p == me)
+    Ptr to = received(desc, i, workspace[i]);
+    for (int node = 0; node < levels->nodes(); ++node) {
+      if (node == levels->node)
         continue;
-      Part theirs = partInRound(desc, i, p, round);
-      swap(stream, desc, p, in[i] + theirs.offset * element,
-           theirs.count * element, space, mine);
-      space += slot;
+      int peer = levels->position(node, levels->place);
+      swap(stream, desc, peer, workspace[i] + node * slot,
+           partInRound(desc, i, peer, round).count * element, to, mine);
+      to += slot;
     }
   }
   check(ncclGroupEnd(), desc.serves);
 }
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
 
 /// Reduces what the own part of an item got in a round. A scattered result is
 /// the own part alone.
@@ -208,13 +311,23 @@ void NcclChannel::reduce(CudaContext &c, Stream stream,
   pieces.count = mine.count;
   pieces.me = me;
   pieces.ranks = tree;
+  DType type = desc.in;
+  if (hasTwoLevels(desc, item)) {
+    type = DType::F32;
+    pieces.own = workspace + levels->node * pieces.slot * sizeOf(type);
+    pieces.others = received(desc, item, workspace);
+    pieces.me = levels->node;
+    pieces.ranks = levels->between;
+  }
   if (desc.kind == CollectiveKind::ReduceScatter)
     mine.offset -= partOf(desc, item, me, size()).offset;
-  reducePieces(c, stream, desc.reduce, desc.in, pieces,
+  reducePieces(c, stream, desc.reduce, type, pieces,
                out + mine.offset * sizeOf(desc.out));
 }
 
-/// The second half of an all-reduce: every rank's reduced part to everybody.
+/// The second half of an all-reduce: every rank's reduced part to everybody. In
+/// two levels to its place in all nodes first, from where each node's ranks get
+/// it.
 void NcclChannel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
                               const Ptr *out) const {
   bool anyLarge = false;
@@ -222,19 +335,42 @@ void NcclChannel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
     anyLarge |= !isSmall(desc, desc.item[i].full);
   if (size() == 1 || !anyLarge)
     return;
-  int64_t element = sizeOf(desc.out);
-  check(ncclGroupStart(), desc.serves);
-  for (int i = 0; i < desc.items; ++i) {
-    if (isSmall(desc, desc.item[i].full))
-      continue;
-    Part mine = partOf(desc, i, me, size());
-    for (int p = 0; p < size(); ++p) {
-      Part theirs = partOf(desc, i, p, size());
-      if (p != me)
-        swap(stream, desc, p, out[i] + mine.offset * element,
-             mine.count * element, out[i] + theirs.offset * element,
-             theirs.count * element);
+  auto group = [&](auto gather) {
+    check(ncclGroupStart(), desc.serves);
+    for (int i = 0; i < desc.items; ++i)
+      if (!isSmall(desc, desc.item[i].full))
+        gather(i);
+    check(ncclGroupEnd(), desc.serves);
+  };
+  if (desc.nodeRanks <= 1)
+    return group([&](int item) {
+      for (int p = 0; p < size(); ++p)
+        gatherPart(stream, desc, item, p, me, p, out[item]);
+    });
+  group([&](int item) {
+    for (int node = 0; node < levels->nodes(); ++node) {
+      int peer = levels->position(node, levels->place);
+      gatherPart(stream, desc, item, peer, me, peer, out[item]);
     }
-  }
-  check(ncclGroupEnd(), desc.serves);
+  });
+  group([&](int item) {
+    for (int place = 0; place < levels->places(); ++place)
+      for (int node = 0; node < levels->nodes(); ++node)
+        gatherPart(stream, desc, item, levels->position(levels->node, place),
+                   levels->position(node, levels->place),
+                   levels->position(node, place), out[item]);
+  });
+}
+
+/// Sends the part of position `mine` to `peer`, and gets that of `theirs`.
+void NcclChannel::gatherPart(cudaStream_t stream, const CollectiveDesc &desc,
+                             int item, int peer, int mine, int theirs,
+                             Ptr out) const {
+  if (peer == me)
+    return;
+  int64_t element = sizeOf(desc.out);
+  Part sent = partOf(desc, item, mine, size());
+  Part got = partOf(desc, item, theirs, size());
+  swap(stream, desc, peer, out + sent.offset * element, sent.count * element,
+       out + got.offset * element, got.count * element);
 }

@@ -1,5 +1,6 @@
 //===- RunRank.cpp - The run of one rank ----------------------------------===//
 #include "RunRank.h"
+#include "NodePlacement.h"
 #include "OtherCommands.h"
 #include "Resume.h"
 #include "Trainer.h"
@@ -20,6 +21,7 @@ void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
                    const RunOptions &options, World world,
                    const DrawCurve &draw, const HandleError &fail) {
   ArtifactRank rank(run, artifact, options, world);
+  warnOfPlacement(world, run.artifact->manifest().nodeSize);
   Reporter reporter({run.config, titleOf(run), run.text, draw,
                      [&rank] { return rank.seconds(); }, rank.isFirst()});
   // It lives on while `fail` is called, as the rank does.

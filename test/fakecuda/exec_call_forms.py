@@ -25,6 +25,7 @@ MOVED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigne
 GATHER, SEND, RECEIVE, REDUCE, REDUCE_SCATTER, ALL_REDUCE = range(6)
 SUM_TYPES = {"f32": 1, "i64": 2}  # 0: nothing is added
 EXCHANGE_BYTES = 64 << 20  # what a reduction receives at once, about
+LEAST_MESSAGE = 1 << 20  # to one rank of another node, of all tensors
 SMALL_BYTES = 4096  # an all-reduce of no more sends whole tensors
 
 
@@ -73,7 +74,7 @@ def event(call, name, stream):
 # Groups of ranks
 #===------------------------------------------------------------------------===#
 
-def _digits(module, axes):
+def digits_of(module, axes):
     stride, strides = 1, {}
     for name, size in reversed(module.axes.items()):
         strides[name] = stride
@@ -82,7 +83,7 @@ def _digits(module, axes):
 
 
 def ranks_of(module, axes, rank):
-    digits = _digits(module, axes)
+    digits = digits_of(module, axes)
     start = rank
     for size, stride in digits:
         start -= start // stride % size * stride
@@ -100,7 +101,7 @@ def place_of(module, axes, rank):
 def tree_of(module, axes):
     """(ranks, positions from one to the next) by axis, in the mesh's order."""
     found, positions = [], 1
-    for size, stride in reversed(_digits(module, axes)):
+    for size, stride in reversed(digits_of(module, axes)):
         if size > 1:
             found.append((stride, (size, positions)))
         positions *= size

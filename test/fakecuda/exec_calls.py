@@ -10,9 +10,9 @@ import re
 import struct
 
 from exec_call_forms import (
-    ALL_REDUCE, C_NAMES, EXCHANGE_BYTES, FLAGS, GATHER, MOVED, RECEIVE, REDUCE, REDUCE_SCATTER,
-    SEND, SMALL_BYTES, SUM_TYPES, TYPES, AtMost, Channel, Host, Progress, ceil_div, copy,
-    elements, fill, launch, place_of, ranks_of, rows, tree_of, vectors)
+    C_NAMES, FLAGS, GATHER, MOVED, TYPES, AtMost, Host, Progress, ceil_div, copy, elements, fill,
+    launch, place_of, ranks_of, rows, vectors)
+from exec_reductions import fast_reduction, group, reduction
 from support import exec_text
 
 
@@ -341,75 +341,14 @@ def _copy_box(op):
 # Collectives
 #===------------------------------------------------------------------------===#
 
-class Item:
-    """One tensor of a reduction, split into a part for every rank."""
-
-    def __init__(self, kind, in_kind, out_kind, ranks):
-        sizes, element = exec_text.shape(in_kind)
-        self.full = exec_text.elements(in_kind)[0]
-        self.width = exec_text.ELEMENT_BYTES[element]
-        self.is_small = kind == "all_reduce" and self.full * self.width <= SMALL_BYTES
-        self.out_width = exec_text.ELEMENT_BYTES[exec_text.shape(out_kind)[1]]
-        self.shard = exec_text.elements(out_kind)[0]
-        self.piece = self.shard if kind == "reduce_scatter" else \
-            self.full if self.is_small else ceil_div(self.full, ranks)
-
-    def cut(self, rounds):
-        """Elements of every piece that are exchanged at a time."""
-        even = ceil_div(self.piece, max(rounds, 1))
-        self.slice = min(self.piece, max(4096, ceil_div(even, 64) * 64))
-
-    def part(self, index, turn=None):
-        """First element and count, of all or of what goes in a round."""
-        begin, count = 0, self.full
-        if not self.is_small:
-            begin = min(index * self.piece, self.full)
-            count = max(0, min(self.piece, self.full - index * self.piece))
-        if turn is None:
-            return begin, count
-        skipped = min(turn * self.slice, count)
-        return begin + skipped, min(self.slice, count - skipped)
-
-
-def _group(op, axes, transfers):
-    return {"call": "group", "stream": op.stream, "comm": Channel(op.stream, axes),
-            "transfers": transfers}
-
-
-def _exchange(op, axes, ranks, swaps):
-    """swaps: (peer's position, from, bytes, to, bytes)."""
-    transfers = []
-    for peer, source, sent, target, received in swaps:
-        if sent > 0:
-            transfers.append((SEND, peer, source, None, sent, 0))
-        if received > 0:
-            transfers.append((RECEIVE, peer, None, target, received, 0))
-    return _group(op, axes, transfers)
-
-
-def _reduction_kernel(op, tree):
-    """Its name, and the elements of a thread."""
-    combine = "Max" if "reduce_kind max" in op.rest else "Add"
-    source, target = (exec_text.shape(kind)[1] for kind in (op.in_kinds[0], op.out_kinds[0]))
-    types = f"{C_NAMES[target]}, {C_NAMES[source]}"
-    # Sums of gradients over powers of two ranks that are neighbours.
-    ranks, are_halves = 1, combine == "Add" and target == "f32"
-    for size, stride in reversed(tree):
-        are_halves &= size & (size - 1) == 0 and stride == ranks
-        ranks *= size
-    kernel = f"addRanks<{types}>" if are_halves and ranks in (2, 4, 8, 16) else \
-        f"reduceRanks<{combine}, {types}>"
-    return kernel, 16 // exec_text.ELEMENT_BYTES[source]
-
-
 def _collective(op):
     axes = op.axes()
     ranks = ranks_of(op.module, axes, op.rank)
     if op.what == "all_gather":
-        return [_group(op, axes, [
+        return [group(op, axes, [
             (GATHER, 0, source, target, exec_text.bytes_of(kind), 0)
             for source, target, kind in zip(op.ins, op.outs, op.in_kinds)])]
-    return (_fast_reduction if op.has("fast") else _reduction)(op, axes, ranks)
+    return (fast_reduction if op.has("fast") else reduction)(op, axes, ranks)
 
 
 def with_progress(op, calls, run, program, number):
@@ -419,7 +358,8 @@ def with_progress(op, calls, run, program, number):
         return tuple((exec_text.bytes_of(kind), exec_text.shape(kind)[1]) for kind in all_kinds)
 
     collective = (op.what, op.axes(), kinds(op.in_kinds), kinds(op.out_kinds),
-                  op.value("serves"), "reduce_kind max" in op.rest, op.has("fast"))
+                  op.value("serves"), "reduce_kind max" in op.rest, op.has("fast"),
+                  op.value("node_ranks"))
 
     def write(is_inside):
         counter = (run % 2 ** 8) << 56 | program << 48 | number + 1 << 25 | is_inside
@@ -427,78 +367,6 @@ def with_progress(op, calls, run, program, number):
                 "to": Host(("progress", op.stream, op.axes())),
                 "value": Progress(collective, counter)}
     return [write(True), *calls, write(False)]
-
-
-def _reduction(op, axes, ranks):
-    me, others = ranks.index(op.rank), [p for p in range(len(ranks)) if ranks[p] != op.rank]
-    items = [Item(op.what, *kinds, len(ranks)) for kinds in zip(op.in_kinds, op.out_kinds)]
-    received = sum(len(others) * item.piece * item.width for item in items)
-    for item in items:
-        item.cut(ceil_div(received, EXCHANGE_BYTES))
-    tensors = list(zip(items, op.ins, op.outs, op.scratch or [None] * len(items)))
-    calls = []
-    for turn in range(max(1, *(ceil_div(item.piece, item.slice) for item in items))):
-        calls += _round(op, axes, ranks, tensors, turn, me, others)
-    second = []
-    for item, source, target, _ in tensors:
-        first, mine = item.part(me)
-        if op.what == "reduce_scatter":
-            calls += _padding(op, item, target, mine)
-        for peer in others if op.what == "all_reduce" and not item.is_small else []:
-            begin, count = item.part(peer)
-            second.append((peer, target + first * item.out_width, mine * item.out_width,
-                           target + begin * item.out_width, count * item.out_width))
-    if second:
-        calls.append(_exchange(op, axes, ranks, second))
-    return calls
-
-
-def _padding(op, item, target, mine):
-    """What is after a rank's part in its shard."""
-    return [fill(op.stream, target + mine * item.out_width,
-                 (item.shard - mine) * item.out_width)] if item.shard > mine else []
-
-
-def _fast_reduction(op, axes, ranks):
-    """One group of NCCL's own sums: of uneven parts, one to every rank's."""
-    me, transfers, padding = ranks.index(op.rank), [], []
-    sums = SUM_TYPES[exec_text.shape(op.out_kinds[0])[1]]
-    for in_kind, out_kind, source, target in zip(op.in_kinds, op.out_kinds, op.ins, op.outs):
-        item = Item(op.what, in_kind, out_kind, len(ranks))
-        if op.what == "all_reduce":
-            transfers.append((ALL_REDUCE, 0, source, target, item.full * item.width, sums))
-            continue
-        padding += _padding(op, item, target, item.part(me)[1])
-        if item.full == item.shard * len(ranks):
-            transfers.append((REDUCE_SCATTER, 0, source, target, item.shard * item.width, sums))
-            continue
-        for root in range(len(ranks)):
-            begin, count = item.part(root)
-            if count > 0:
-                transfers.append((REDUCE, root, source + begin * item.width,
-                                  target if root == me else None, count * item.width, sums))
-    return [_group(op, axes, transfers), *padding]
-
-
-def _round(op, axes, ranks, tensors, turn, me, others):
-    """A slice of every part is exchanged and reduced."""
-    swaps, kernels = [], []
-    for item, source, target, space in tensors:
-        first, mine = item.part(me, turn)
-        for slot, peer in enumerate(others):
-            begin, count = item.part(peer, turn)
-            swaps.append((peer, source + begin * item.width, count * item.width,
-                          space + slot * item.slice * item.width, mine * item.width))
-        to = target + first * item.out_width
-        if op.what == "reduce_scatter":
-            to -= item.part(me)[0] * item.out_width
-        if mine > 0:
-            tree = tree_of(op.module, axes)
-            pieces = (source + first * item.width, space if others else None, item.slice, mine,
-                      me, tree)
-            kernel, each = _reduction_kernel(op, tree)
-            kernels.append(elements(op.stream, kernel, mine, [to], [pieces], each=each))
-    return ([_exchange(op, axes, ranks, swaps)] if others else []) + kernels
 
 
 #===------------------------------------------------------------------------===#

@@ -26,7 +26,7 @@ _TARGET = re.compile(r"exec\.target = \"(\w+)\"")
 _STEP = re.compile(r"nn\.steps = \{train = \[(.*?)\]\}")
 _RUNS = re.compile(r"exec\.steps = \{train = \{(.*?)\}\}")
 _LIST = re.compile(r"exec\.(inputs|outputs|reads|writes|adds|clears) = \[(.*?)\]")
-_MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\]")
+_MESH = re.compile(r"\s*fsdp\.mesh @\S+ \[(.*?)\](?: \{node_size = (\d+))?")
 
 
 def shape(kind):
@@ -213,6 +213,7 @@ class Module:
                 if match := _MESH.match(line):
                     self.axes = {name: int(size) for name, size in
                                  re.findall(r'"(\w+)" = (\d+)', match.group(1))}
+                    self.node_size = int(match.group(2) or 1)
                 self.rest.append(line)
 
     @staticmethod

@@ -109,14 +109,15 @@ static cl::opt<std::string> profileName(
     "profile", cl::value_desc("NAME|FILE.toml"),
     cl::desc("The software, by name (--list) or path (default fsdp)"),
     cl::init("fsdp"), cl::cat(category));
-static cl::opt<Sums> sums(
-    "sums", cl::desc("How exact sums over ranks are made:"),
-    cl::values(clEnumValN(Sums::Exact, "exact", "in one exchange (default)"),
-               clEnumValN(Sums::ExactTwoLevels, "exact_two_levels",
-                          "inside nodes, then between them; for what-if, no "
-                          "target does this"),
-               clEnumValN(Sums::Fast, "fast", "by the library, NCCL")),
-    cl::init(Sums::Exact), cl::cat(category));
+static cl::opt<Sums>
+    sums("sums",
+         cl::desc("How exact sums over ranks are made (default: as the problem "
+                  "says, in two levels with parallelism.node_size):"),
+         cl::values(clEnumValN(Sums::Exact, "exact", "in one exchange"),
+                    clEnumValN(Sums::ExactTwoLevels, "exact_two_levels",
+                               "inside the machine's nodes, then between them"),
+                    clEnumValN(Sums::Fast, "fast", "by the library, NCCL")),
+         cl::init(Sums::Exact), cl::cat(category));
 static cl::opt<std::string>
     stepName("step", cl::value_desc("NAME"),
              cl::desc("The step of the problem (default train)"),
@@ -201,6 +202,11 @@ static Request requestOf(const char *argv0, std::vector<std::string> settings) {
   return makeRequest(options, llvm::nulls());
 }
 
+/// Unset: as the problem says.
+static std::optional<Sums> statedSums() {
+  return sums.getNumOccurrences() ? std::optional<Sums>(sums) : std::nullopt;
+}
+
 static llvm::Error explainBudget(const char *argv0,
                                  std::vector<std::string> settings) {
   if (!problemPath.empty() || wantJson || wantAll || !tracePath.empty())
@@ -213,7 +219,7 @@ static llvm::Error explainBudget(const char *argv0,
                                std::to_string(machine.device.memoryBytes));
   settings.push_back("--compile.plan=auto");
   llvm::Expected<std::string> page =
-      explain(requestOf(argv0, std::move(settings)), {model, sums});
+      explain(requestOf(argv0, std::move(settings)), {model, statedSums()});
   if (!page)
     return page.takeError();
   writeFileAtomically(outputPath, *page);
@@ -229,7 +235,7 @@ static llvm::Error simulateStep(const char *argv0,
                           : llvm::Expected<PlannedProblem>(readProblem());
   if (!what)
     return what.takeError();
-  simulation::Costs costs{model, sums};
+  simulation::Costs costs{model, statedSums()};
   simulation::StepResult step = simulation::simulate(
       what->problem, what->candidate, stepName.getValue(), costs);
   simulation::Report report{what->problem, step, costs};

@@ -86,6 +86,7 @@ struct Manifest {
   std::map<std::string, std::string> policy;
   std::optional<ModelInfo> model; // unset: compiled from text that says nothing
   std::vector<MeshAxis> mesh;     // slowest first
+  int64_t nodeSize = 0; // consecutive ranks that share a node; 0: not stated
   uint64_t arenaBytes = 0, persistentBytes = 0;
   std::vector<RangeInfo> ranges;
   std::vector<ProgramInfo> programs;

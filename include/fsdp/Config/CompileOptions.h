@@ -287,6 +287,7 @@ struct CompileOptions {
     int64_t dataParallelReplicateDegree = 1;
     int64_t dataParallelShardDegree = -1; // -1: the rest of the ranks
     int64_t tensorParallelDegree = 1;
+    int64_t nodeSize = 0; // 0: not stated
     bool sequenceParallel = true, disableLossParallel = false;
     std::string placementPolicy; // a TOML file; empty: the plan of the family
     ReshardPolicy fsdpReshardAfterForward = ReshardPolicy::Default;
@@ -309,6 +310,10 @@ struct CompileOptions {
                kMaxRanks, "ranks that compute a layer together")
           .inTorchtitan("1");
       table.decide(Decides::Passes);
+      table.add("parallelism.node_size", nodeSize, 0, kMaxRanks,
+                "consecutive ranks that share a node; gradients are then "
+                "summed inside nodes first and between nodes after, with the "
+                "same bits; 0: not stated, in one exchange between all ranks");
       table.add("parallelism.sequence_parallel", sequenceParallel,
                 "with tensor parallelism: split the activations between layers "
                 "along the sequence");
@@ -415,7 +420,7 @@ struct CompileOptions {
     int64_t memoryBudget = 0;
     std::string target = "cpu";
     std::vector<std::string> wide;
-    int64_t nodeSize = 0, maxInFlight = 0;
+    int64_t maxInFlight = 0;
 
     void describe(OptionTable &table) {
       constexpr double most = OptionTable::kMaxInt;
@@ -425,8 +430,6 @@ struct CompileOptions {
           "Axes of the mesh, slowest first, as NAME=SIZE or NAME=SIZE:KIND "
           "with the kinds data and tensor: dp_replicate=2,dp_shard=4; empty: "
           "the module is already sharded, or has no parameters");
-      table.add("node-size", nodeSize, 0, kMaxRanks,
-                "Consecutive ranks that share a node; 0: not stated");
       table.add("wide", wide,
                 "With bfloat16: parameters and modules that stay f32; see "
                 "nn-precision");

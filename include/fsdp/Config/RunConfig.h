@@ -426,6 +426,10 @@ std::string resolveConfig(RunConfig &config, int64_t ranks,
                           ConfigErrors &errors);
 std::string resolveConfig(RunConfig &config, int64_t ranks);
 
+/// Checks that the ranks of the job are whole nodes of parallelism.node_size.
+void checkNodeSize(const RunConfig &config, int64_t ranks,
+                   ConfigErrors &errors);
+
 /// Checks that compile.loss_chunks divides the rows that a rank of a traced
 /// model has.
 void checkLossChunks(const RunConfig &config, ConfigErrors &errors);

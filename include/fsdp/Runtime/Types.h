@@ -87,6 +87,9 @@ struct CollectiveDesc {
   const char *serves;
   /// Added by the library, in an order of its own and without a workspace.
   bool fast = false;
+  /// Ranks of the group in each node: a sum is made inside each of them first,
+  /// then over nodes. 0: in one level.
+  int32_t nodeRanks = 0;
 };
 
 /// A group of ranks: those that differ only along `axes` of the mesh. Each

@@ -156,6 +156,7 @@ struct Collective {
   rt::DType in = rt::DType::F32, out = rt::DType::F32;
   bool isFast = false; ///< Its sum is the library's.
   int64_t ranks = 1;
+  int64_t nodeRanks = 0; ///< As in rt::CollectiveDesc.
   Id group = kNone;      ///< In Problem::groups; none: consecutive ranks.
   int64_t wireBytes = 0; ///< That one rank sends, in elements of type `in`.
   Id parameter = kNone;  ///< The first that it moves, a name.

@@ -18,10 +18,10 @@
 namespace fsdp::simulation {
 
 /// The machine, and how sums over ranks are made there that are not the
-/// library's.
+/// library's; unset: as the problem says, in two levels where nodes are stated.
 struct Costs {
   const CostModel &model;
-  Sums sums = Sums::Exact;
+  std::optional<Sums> sums = std::nullopt;
 };
 
 /// The nodes that a group lies in, each with `ranksPerNode` consecutive ranks.

@@ -20,7 +20,8 @@ inline constexpr int64_t kGemmWorkspaceBytes = int64_t(32) << 20;
 /// About what a reduction over ranks receives at once, over all its tensors.
 /// Larger ones are exchanged and reduced in rounds, so that the gradient of an
 /// embedding does not need its own size again. A round of it takes NVLink far
-/// longer than a launch.
+/// longer than a launch. In two levels it is what partial sums need beside, and
+/// over many nodes more: a message to another node has 1 MiB at least.
 inline constexpr int64_t kExchangeBytes = int64_t(64) << 20;
 
 /// Elements of every rank's piece of an item that go in one round.

@@ -48,6 +48,7 @@ private:
            other.in == collective.in && other.out == collective.out &&
            other.isFast == collective.isFast &&
            other.ranks == collective.ranks &&
+           other.nodeRanks == collective.nodeRanks &&
            std::equal(one.items.begin(), one.items.end(), items.begin(),
                       items.end(), areEqual);
   }

@@ -367,6 +367,8 @@ private:
     collective.isFast = consume("fast");
     if (consume("ranks"))
       collective.ranks = integer("ranks", 1, kMaxRanks);
+    if (consume("node"))
+      collective.nodeRanks = nodeRanks(collective);
     if (consume("group"))
       collective.group = parseGroupOf(collective.ranks);
     if (consume("wire"))
@@ -392,6 +394,18 @@ private:
           "a collective has as many operands, results and items, at least one");
     op.detail = int64_t(program.collectives.size());
     program.collectives.push_back(collective);
+  }
+
+  int64_t nodeRanks(const Collective &collective) {
+    int64_t ranks =
+        integer("ranks in a node", 2, std::max<int64_t>(collective.ranks, 2));
+    bool isSum = !collective.isGather() && !collective.isFast &&
+                 collective.reduce == rt::ReduceKind::Sum &&
+                 collective.out == rt::DType::F32;
+    if (!isSum || collective.ranks % ranks != 0)
+      fail("only a sum to f32 over as many ranks in every node has ranks in a "
+           "node");
+    return ranks;
   }
 
   Id parseGroupOf(int64_t ranks) {

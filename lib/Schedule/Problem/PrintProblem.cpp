@@ -187,6 +187,7 @@ private:
     if (collective.isFast)
       word("fast");
     field("ranks", collective.ranks, 1);
+    field("node", collective.nodeRanks);
     number("group", collective.group);
     field("wire", collective.wireBytes);
     field("parameter", collective.parameter);

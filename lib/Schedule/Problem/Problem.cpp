@@ -117,6 +117,7 @@ int64_t fsdp::problem::workspaceOf(const std::string &target,
   desc.items = static_cast<int32_t>(items.size());
   desc.item = items.data();
   desc.fast = collective.isFast;
+  desc.nodeRanks = static_cast<int32_t>(collective.nodeRanks);
   return rt::findTarget(target)->collectiveWorkspaceBytes(
       desc, static_cast<int>(item), collective.ranks);
 }

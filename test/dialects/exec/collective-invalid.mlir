@@ -338,3 +338,50 @@ exec.program @p {
   // expected-error @+1 {{attribute 'serves' failed to satisfy constraint: a #fsdp.origin of all of a path, without an op}}
   exec.collective all_gather on gather (%a : memref<4xf32>) outs(%b : memref<8xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<"fwd layers.3 all_gather">}
 }
+
+// -----
+
+// collective 10: ranks of a node that are not the mesh's
+fsdp.mesh @mesh ["dp" = 8] {node_size = 4 : i64}
+exec.program @p {
+  %a = exec.alloc : memref<8xf32>
+  %b = exec.alloc : memref<1xf32>
+  %w = exec.alloc : memref<64xi8>
+  // expected-error @below {{has 2 node_ranks, but of these axes nodes of 4 ranks have 4}}
+  exec.collective reduce_scatter on reduce (%a : memref<8xf32>) outs(%b : memref<1xf32>) workspace(%w : memref<64xi8>) over @mesh["dp"] {node_ranks = 2 : i64}
+}
+
+// -----
+
+// collective 10: no nodes are stated
+fsdp.mesh @mesh ["dp" = 8]
+exec.program @p {
+  %a = exec.alloc : memref<8xf32>
+  %b = exec.alloc : memref<1xf32>
+  %w = exec.alloc : memref<64xi8>
+  // expected-error @below {{has node_ranks, but nodes of 0 ranks (node_size of the mesh) make no two levels of a sum over these axes}}
+  exec.collective reduce_scatter on reduce (%a : memref<8xf32>) outs(%b : memref<1xf32>) workspace(%w : memref<64xi8>) over @mesh["dp"] {node_ranks = 2 : i64}
+}
+
+// -----
+
+// collective 10: all ranks share a node
+fsdp.mesh @mesh ["a" = 2, "dp" = 4] {node_size = 4 : i64}
+exec.program @p {
+  %a = exec.alloc : memref<8xf32>
+  %b = exec.alloc : memref<2xf32>
+  %w = exec.alloc : memref<64xi8>
+  // expected-error @below {{make no two levels of a sum over these axes}}
+  exec.collective reduce_scatter on reduce (%a : memref<8xf32>) outs(%b : memref<2xf32>) workspace(%w : memref<64xi8>) over @mesh["dp"] {node_ranks = 4 : i64}
+}
+
+// -----
+
+// collective 10: a maximum
+fsdp.mesh @mesh ["dp" = 8] {node_size = 4 : i64}
+exec.program @p {
+  %a = exec.alloc : memref<8xf32>
+  %w = exec.alloc : memref<64xi8>
+  // expected-error @below {{has node_ranks, which only sums to f32 that are not fast have}}
+  exec.collective all_reduce on reduce (%a : memref<8xf32>) outs(%a : memref<8xf32>) workspace(%w : memref<64xi8>) over @mesh["dp"] {reduce = #exec<reduce_kind max>, node_ranks = 4 : i64}
+}

@@ -142,10 +142,24 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
     settings.push_back({variant.name, small(3, false), "dp_shard=4", 1, 64,
                         ParamDtype::BFloat16, ShardMode::Auto,
                         variant.microbatches, 1, "cuda", variant.compile});
+  for (const char *target : {"cuda", "cpu"})
+    for (const char *mesh : {"dp_shard=6", "dp_replicate=3,dp_shard=4"})
+      settings.push_back({std::string("nodes of 2, ") + mesh + ", " + target,
+                          small(3, false),
+                          mesh,
+                          1,
+                          64,
+                          ParamDtype::BFloat16,
+                          ShardMode::Auto,
+                          1,
+                          1,
+                          target,
+                          {},
+                          2});
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
     applied += tryPlans(setting, seed, 20, 5);
-  EXPECT_GT(applied, 200);
+  EXPECT_GT(applied, 240);
 }
 
 /// A random program with random placements up to fsdp-address; false if passes

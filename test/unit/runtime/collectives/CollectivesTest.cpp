@@ -110,9 +110,9 @@ struct Bucket {
     for (const CollectiveItem &item : items)
       out.push_back(ptr(t.take<float>(item.shard)));
   }
-  void run(Stream stream) {
+  void run(Stream stream, int index = 0) {
     std::string error = t.run([&](Context &c) {
-      collective(c, stream, 0, {in[0], in[1], in[2], in[3], in[4]},
+      collective(c, stream, index, {in[0], in[1], in[2], in[3], in[4]},
                  {out[0], out[1], out[2], out[3], out[4]},
                  {workspace[0], workspace[1], workspace[2], workspace[3],
                   workspace[4]});
@@ -175,6 +175,54 @@ INSTANTIATE_TEST_SUITE_P(
     Types, Reductions,
     testing::Combine(testing::Values(DType::F32, DType::BF16),
                      testing::Values(Stream::Compute, Stream::Reduce)));
+
+/// A bucket of all tensors in one level, as collective 0, and in two, as 1.
+struct LevelsBucket : Bucket {
+  LevelsBucket(CollectiveKind kind, DType wire, int nodeRanks)
+      : Bucket(kind, wire) {
+    desc.nodeRanks = nodeRanks;
+    t.collectives.push_back(desc);
+    addInputs(joinWorld().rank);
+    addOutputs();
+    addWorkspaces();
+  }
+
+  /// What collective `index` leaves in `out` and behind all workspaces.
+  std::vector<std::byte> bytesOf(int index) {
+    Ptr behind = t.take<std::byte>(64);
+    std::memset(behind, 0x55, 64);
+    for (size_t i = 0; i < items.size() && out[i] != in[i]; ++i)
+      std::memset(out[i], 0x77, size_t(items[i].shard * 4));
+    run(Stream::Reduce, index);
+    std::vector<std::byte> bytes(behind, behind + 64);
+    for (size_t i = 0; i < items.size(); ++i)
+      bytes.insert(bytes.end(), out[i], out[i] + items[i].shard * 4);
+    return bytes;
+  }
+};
+
+// 4 ranks are 2 nodes of 2; 6 are 3 of 2; 8 are 2 of 4 and 4 of 2.
+TEST(TwoLevels, HaveTheBitsOfOne) {
+  int cases = 0;
+  for (int nodeRanks = 2; nodeRanks < ranks(); nodeRanks *= 2) {
+    if (ranks() % nodeRanks != 0)
+      continue;
+    for (DType wire : {DType::F32, DType::BF16})
+      for (CollectiveKind kind :
+           {CollectiveKind::ReduceScatter, CollectiveKind::AllReduce}) {
+        LevelsBucket b(kind, wire, nodeRanks);
+        std::vector<std::byte> expected = b.bytesOf(0);
+        for (int repeat = 0; repeat < 2; ++repeat)
+          EXPECT_EQ(b.bytesOf(1), expected) << nodeRanks << " ranks in a node";
+        ++cases;
+        if (kind != CollectiveKind::AllReduce || wire != DType::F32)
+          continue;
+        b.out = b.in;
+        EXPECT_EQ(b.bytesOf(1), expected) << "in place";
+      }
+  }
+  EXPECT_EQ(cases, ranks() == 8 ? 8 : ranks() % 2 == 0 && ranks() > 2 ? 4 : 0);
+}
 
 TEST(Collectives, AllReduceInPlace) {
   Bucket b(CollectiveKind::AllReduce, DType::F32);
@@ -298,6 +346,52 @@ TEST(Collectives, GroupsFollowTheMesh) {
     EXPECT_EQ(0, std::memcmp(out[g], expected.data(), expected.size() * 4))
         << "group " << g;
   }
+}
+
+// Nodes that have whole axes of the mesh, also of three ranks, in whatever
+// order a group lists its axes; and that have a part of the axis before.
+TEST(TwoLevels, FollowTheMesh) {
+  int64_t n = ranks(), me = joinWorld().rank, inner = n / 2;
+  if (n % 2 != 0 || n < 4)
+    GTEST_SKIP() << "needs an even number of ranks, 4 at least";
+  AxisRef axes[] = {{0, 1, 0}, {1, 1, 0}}, turned[] = {axes[1], axes[0]};
+  CollectiveItem item{ceilDiv(kSizes[4], n), kSizes[4]};
+  TestContext t;
+  t.options.meshAxes = {2, inner};
+  t.groups = {{2, axes}, {2, turned}};
+  CollectiveDesc desc{CollectiveKind::ReduceScatter,
+                      ReduceKind::Sum,
+                      DType::F32,
+                      DType::F32,
+                      0,
+                      1,
+                      &item,
+                      "group"};
+  int64_t workspace = 0;
+  for (int g = 0; g < 2; ++g)
+    for (int64_t nodeRanks : {int64_t(0), inner}) {
+      desc.group = g;
+      desc.nodeRanks = int32_t(nodeRanks);
+      t.collectives.push_back(desc);
+      workspace =
+          std::max(workspace, collectiveWorkspaceBytes(desc, 0, ranks()));
+    }
+  float *in = t.take(contribution(4, me));
+  Ptr w = t.take<std::byte>(workspace);
+  std::vector<float *> out;
+  for (int i = 0; i < 4; ++i)
+    out.push_back(t.take<float>(item.shard));
+  t.run([&](Context &c) {
+    for (int i = 0; i < 4; ++i)
+      collective(c, Stream::Reduce, i, {ptr(in)}, {ptr(out[i])}, {w});
+  });
+  int64_t places[] = {me, me % inner * 2 + me / inner};
+  std::vector<float> expected = reduced(4, everybody(), false, size_t(inner));
+  expected.resize(size_t(item.shard * n), 0.0f);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(0, std::memcmp(out[i], &expected[places[i / 2] * item.shard],
+                             size_t(item.shard) * 4))
+        << "collective " << i;
 }
 
 // Rows of 3 in parts over all ranks, by groups that list the axes of a mesh of
