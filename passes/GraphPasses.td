@@ -350,6 +350,29 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     %z = nn.linear %y, %v : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
     ```
 
+    Where something of the forward pass is computed again, kernels then join an earlier one that reads the same
+    value element by element, so that it is read once. One of the two has what is computed again: a plan that
+    recomputes nothing keeps the kernels of chains. The later kernel goes to the place of the earlier if
+
+    - all that it reads exists there, and neither a wait nor another of the ops below stands between;
+    - it is the last to use as many bytes as it gives. So after the earlier kernel no more bytes are alive than
+      without it; in that kernel its results are alive too.
+
+    ```mlir
+    %g2 = nn.recompute_from %g : tensor<4x8xf32> -> tensor<4x8xf32>
+    %s = nn.silu %g2 {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+    %m = nn.mul %s, %u {fsdp.origin = #fsdp.origin<"again mul">} : tensor<4x8xf32>
+    %dv = nn.linear_weight_grad %dy, %m : tensor<4x2xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    %ds = nn.mul %dm, %u : tensor<4x8xf32>
+    %du = nn.mul %dm, %s : tensor<4x8xf32>
+    %dg = nn.silu_grad %g, %ds : tensor<4x8xf32>
+    // becomes
+    %m, %du, %dg = nn.fusion(%g2, %u, %dm) : (tensor<4x8xf32>, …) -> (tensor<4x8xf32>, …) {
+      …
+    }
+    %dv = nn.linear_weight_grad %dy, %m : tensor<4x2xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    ```
+
     A kernel computes an element again in each of its stages (every reduction, and the final map). So an op
     that reduces does not join a value that needs exp, log, tanh or erf. Sums over rows (weight gradients) are
     not fused. A fusion belongs to the innermost module that contains its members; the members keep their own.

@@ -9,6 +9,11 @@
 //   - from then on the anchor stays, and an op joins only if all else that it
 //     reads exists there.
 //
+// Then a second pass, where something is computed again: a group joins an
+// earlier one that reads the same value element by element, so that it is read
+// once. All that it reads must exist there, and it must be the last to use as
+// many bytes as it gives: after the kernel no more are alive than without it.
+//
 // Groups never cross a collective, the start or wait of one, the seed of the
 // backward pass, or an update of parameters. What an op reads, how, and
 // whether it is expensive is learnt by running its kernel description once.
@@ -50,7 +55,22 @@ struct Group {
   Operation *anchor = nullptr;
   /// An outside op reads a member: the anchor may not move any more.
   bool pinned = false;
+  /// A member computes something of the forward pass again.
+  bool repeats = false;
   unsigned epoch = 0;
+};
+
+/// When values are used last while groups run as kernels. What only its own
+/// group reads is never used.
+struct LastUses {
+  DenseMap<Operation *, unsigned> number; // in the block
+  DenseMap<Value, Value> viewed;          // of views: whose bytes they have
+  DenseMap<Value, unsigned> lastUse;      // of values that are no views
+
+  Value rootOf(Value value) const {
+    Value root = viewed.lookup(value);
+    return root ? root : value;
+  }
 };
 
 class Fuser {
@@ -61,6 +81,8 @@ public:
   void run() {
     for (Operation &op : block)
       visit(&op);
+    if (llvm::any_of(groups, [](const Group &of) { return of.repeats; }))
+      joinReaders();
     for (Group &group : groups)
       if (group.members.size() > 1)
         build(group);
@@ -74,6 +96,12 @@ private:
   Group *join(Operation *op, const nn::KernelFacts &facts);
   void add(Group *group, Operation *op, const nn::KernelFacts &facts);
   Group *merge(Group *into, Group *other);
+  void findLastUses();
+  void useAt(unsigned place, Operation *op, Group *by);
+  int64_t bytesGiven(const Group &group);
+  int64_t bytesFreed(const Group &group);
+  bool canJoin(const Group &earlier, const Group &later);
+  void joinReaders();
   void build(Group &group);
 
   Block &block;
@@ -84,6 +112,9 @@ private:
   /// Element values that need a transcendental function wherever they are
   /// computed again.
   DenseSet<Value> expensive;
+  /// What some kernel reads element by element, as sourceOf() gives it.
+  DenseSet<Value> readByElement;
+  LastUses uses;
   unsigned epoch = 0;
 };
 
@@ -93,6 +124,19 @@ private:
 static bool isBarrier(Operation *op) {
   return isa<dist::AsyncOp, dist::AwaitOp, dist::CollectiveOpInterface,
              nn::SeedOp, nn::AdamWOp>(op);
+}
+
+/// Whether a plan has decided to compute it a second time.
+static bool isAgain(Operation *op) {
+  dist::OriginAttr origin = dist::originOf(op);
+  return origin && origin.getPhase() == dist::Phase::Again;
+}
+
+/// What is computed again reads kept values through nn.recompute_from.
+static Value sourceOf(Value value) {
+  while (auto again = value.getDefiningOp<nn::RecomputeFromOp>())
+    value = again.getValues()[cast<OpResult>(value).getResultNumber()];
+  return value;
 }
 
 Group *Fuser::groupOf(Value value) {
@@ -135,6 +179,7 @@ Group *Fuser::merge(Group *into, Group *other) {
     groupOfOp[op] = into;
   llvm::append_range(into->members, other->members);
   into->inputs.insert(other->inputs.begin(), other->inputs.end());
+  into->repeats |= other->repeats;
   other->members.clear();
   return into;
 }
@@ -169,9 +214,13 @@ Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
 void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   groupOfOp[op] = group;
   group->members.push_back(op);
-  for (auto &[value, read] : facts.reads)
+  group->repeats |= isAgain(op);
+  for (auto &[value, read] : facts.reads) {
     if (groupOf(value) != group)
       group->inputs.insert(value);
+    if (read.access == nn::KernelAccess::Element)
+      readByElement.insert(sourceOf(value));
+  }
   if (!group->pinned)
     group->anchor = op;
   bool isExpensive = facts.expensive;
@@ -211,6 +260,111 @@ void Fuser::visit(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Groups that read the same
+//===----------------------------------------------------------------------===//
+
+static bool isView(Operation *op) {
+  return nn::aliasesOperands(op) || isa<nn::SliceOp>(op);
+}
+
+/// Constants have no bytes; tensors of the model, as arguments, are always
+/// there.
+static bool ownsBytes(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && !isa<nn::ConstantOp, nn::SeedOp, nn::ReadOp>(op);
+}
+
+/// The collective that `op` waits for; null if it is no wait.
+static Operation *startOf(Operation *op) {
+  auto await = dyn_cast<dist::AwaitOp>(op);
+  return await ? await.getFuture().getDefiningOp() : nullptr;
+}
+
+void Fuser::useAt(unsigned place, Operation *op, Group *by) {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!by || groupOf(operand) != by)
+        uses.lastUse[uses.rootOf(operand)] =
+            std::max(uses.lastUse.lookup(uses.rootOf(operand)), place);
+  });
+}
+
+void Fuser::findLastUses() {
+  for (Operation &op : block)
+    uses.number.try_emplace(&op, uses.number.size());
+  for (Operation &op : block) {
+    Group *group = groupOfOp.lookup(&op);
+    unsigned place = uses.number.lookup(group ? group->anchor : &op);
+    useAt(place, &op, group);
+    // A collective has its buffers until its wait.
+    if (Operation *start = startOf(&op))
+      useAt(place, start, nullptr);
+    if (isView(&op))
+      for (auto [result, operand] :
+           llvm::zip(op.getResults(), op.getOperands()))
+        uses.viewed[result] = uses.rootOf(operand);
+  }
+}
+
+/// Of what is read outside.
+int64_t Fuser::bytesGiven(const Group &group) {
+  int64_t bytes = 0;
+  for (Operation *op : group.members)
+    for (Value result : op->getResults())
+      if (uses.lastUse.contains(result))
+        bytes += nn::bytesOf(result.getType());
+  return bytes;
+}
+
+/// Of what nobody uses after the kernel.
+int64_t Fuser::bytesFreed(const Group &group) {
+  unsigned place = uses.number.lookup(group.anchor);
+  int64_t bytes = 0;
+  for (Value input : group.inputs)
+    if (Value root = uses.rootOf(input);
+        ownsBytes(root) && uses.lastUse.lookup(root) == place)
+      bytes += nn::bytesOf(root.getType());
+  return bytes;
+}
+
+/// Can `later` be computed where `earlier` is? It reads nothing of that: such
+/// ops have joined already, or cannot.
+bool Fuser::canJoin(const Group &earlier, const Group &later) {
+  if (!(earlier.space == later.space) || earlier.epoch != later.epoch ||
+      !(earlier.repeats || later.repeats) ||
+      earlier.members.size() + later.members.size() > kMaxMembers ||
+      earlier.inputs.size() + later.inputs.size() > kMaxInputs)
+    return false;
+  for (Value input : later.inputs)
+    if (groupOf(input) == &earlier || !isAvailable(input, earlier))
+      return false;
+  return bytesGiven(later) <= bytesFreed(later);
+}
+
+void Fuser::joinReaders() {
+  findLastUses();
+  DenseMap<Value, Operation *> readers; // the newest
+  for (Operation &op : block) {
+    Group *group = groupOfOp.lookup(&op);
+    if (!group || group->anchor != &op)
+      continue;
+    SmallVector<Value> shared;
+    for (Value input : group->inputs)
+      if (Value source = sourceOf(input); readByElement.contains(source))
+        shared.push_back(source);
+    for (Value source : shared) {
+      Group *earlier = groupOfOp.lookup(readers.lookup(source));
+      if (!earlier || earlier == group || !canJoin(*earlier, *group))
+        continue;
+      merge(earlier, group);
+      break;
+    }
+    for (Value source : shared)
+      readers[source] = &op;
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Building nn.fusion
 //===----------------------------------------------------------------------===//
 
@@ -229,24 +383,28 @@ static SmallVector<Value> valuesThatLeave(ArrayRef<Operation *> members,
 void Fuser::build(Group &group) {
   DenseSet<Operation *> inside(group.members.begin(), group.members.end());
   SmallVector<Value> leaving = valuesThatLeave(group.members, inside);
-  llvm::SetVector<Value> inputs;
+  // Kept values that are read again are one input with what reads them anew.
+  llvm::MapVector<Value, SmallVector<Value>> inputs;
   SmallVector<Location> locations;
   for (Operation *op : group.members) {
     locations.push_back(op->getLoc());
     for (Value operand : op->getOperands())
       if (!inside.contains(operand.getDefiningOp()))
-        inputs.insert(operand);
+        inputs[sourceOf(operand)].push_back(operand);
   }
 
   OpBuilder b(group.anchor);
-  auto fusion = nn::FusionOp::create(b, b.getFusedLoc(locations),
-                                     TypeRange(ValueRange(leaving)),
-                                     inputs.getArrayRef());
+  auto fusion = nn::FusionOp::create(
+      b, b.getFusedLoc(locations), TypeRange(ValueRange(leaving)),
+      llvm::map_to_vector(inputs, [](auto &of) { return of.second.front(); }));
   nn::setModule(fusion, nn::commonModule(group.members));
   Block *body = b.createBlock(&fusion.getBody());
   IRMapping mapping;
-  for (Value input : inputs)
-    mapping.map(input, body->addArgument(input.getType(), input.getLoc()));
+  for (auto &[source, operands] : inputs) {
+    Value argument = body->addArgument(source.getType(), source.getLoc());
+    for (Value operand : operands)
+      mapping.map(operand, argument);
+  }
   for (Operation *op : group.members)
     b.clone(*op, mapping);
   nn::YieldOp::create(

@@ -182,3 +182,127 @@ func.func @read_inside_a_region(%x: tensor<2x8xf32>) -> (tensor<4x8xf32>, tensor
   %w = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
   return %w, %y : tensor<4x8xf32>, tensor<2x8xf32>
 }
+
+// -----
+
+// What is computed again, and all gradients of the gate, read each of gate, up
+// and cotangent once: a kernel before the product that reads the first result.
+// The kept values and what reads them anew are one input each.
+// CHECK-LABEL: func.func @gate_computed_again
+// CHECK: nn.linear_input_grad
+// CHECK: %[[F:.*]]:3 = nn.fusion(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+// CHECK-NEXT: ^bb0(%[[G:.*]]: tensor<4x8xf32>, %[[U:.*]]: tensor<4x8xf32>, %[[DM:.*]]: tensor<4x8xf32>):
+// CHECK-NEXT: %[[S:.*]] = nn.silu %[[G]]
+// CHECK-NEXT: %[[M:.*]] = nn.mul %[[S]], %[[U]]
+// CHECK-NEXT: %[[DU:.*]] = nn.mul %[[DM]], %[[S]]
+// CHECK-NEXT: %[[DS:.*]] = nn.mul %[[DM]], %[[U]]
+// CHECK-NEXT: %[[DG:.*]] = nn.silu_grad %[[G]], %[[DS]]
+// CHECK-NEXT: nn.yield %[[M]], %[[DU]], %[[DG]]
+// CHECK-NEXT: }
+// CHECK-NEXT: nn.linear_weight_grad %{{.*}}, %[[F]]#0
+// CHECK-NEXT: nn.linear_input_grad %[[F]]#1
+// CHECK-NEXT: return
+func.func @gate_computed_again(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %dy: tensor<4x2xf32>, %v: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %g = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %u = nn.linear %g, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dm = nn.linear_input_grad %dy, %v : tensor<4x2xf32>, tensor<2x8xf32> -> tensor<4x8xf32>
+  %g2 = nn.recompute_from %g : tensor<4x8xf32> -> tensor<4x8xf32>
+  %s = nn.silu %g2 {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+  %u2 = nn.recompute_from %u : tensor<4x8xf32> -> tensor<4x8xf32>
+  %m = nn.mul %s, %u2 {fsdp.origin = #fsdp.origin<"again mul">} : tensor<4x8xf32>
+  %dv = nn.linear_weight_grad %dy, %m : tensor<4x2xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+  %ds = nn.mul %dm, %u : tensor<4x8xf32>
+  %du = nn.mul %dm, %s : tensor<4x8xf32>
+  %dx = nn.linear_input_grad %du, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dg = nn.silu_grad %g, %ds : tensor<4x8xf32>
+  return %dv, %dx, %dg : tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Only the activation is computed again: the kernel of the other gradients
+// joins the one that reads the cotangent, too.
+// CHECK-LABEL: func.func @activation_computed_again
+// CHECK: %[[F:.*]]:2 = nn.fusion(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+// CHECK: nn.silu_grad
+// CHECK-NEXT: nn.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: nn.linear_input_grad %[[F]]#0
+func.func @activation_computed_again(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %g = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %u = nn.linear %g, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dm = nn.linear %u, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %ds = nn.mul %dm, %u : tensor<4x8xf32>
+  %g2 = nn.recompute_from %g : tensor<4x8xf32> -> tensor<4x8xf32>
+  %s = nn.silu %g2 {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+  %du = nn.mul %dm, %s : tensor<4x8xf32>
+  %dx = nn.linear_input_grad %du, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dg = nn.silu_grad %g, %ds : tensor<4x8xf32>
+  return %dx, %dg : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Nothing is computed again: kernels are those of chains.
+// CHECK-LABEL: func.func @nothing_computed_again
+// CHECK: nn.mul
+// CHECK-NEXT: nn.linear_input_grad
+// CHECK-NEXT: nn.fusion
+// CHECK-NOT: nn.fusion
+func.func @nothing_computed_again(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %s: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %g = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %u = nn.linear %g, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dm = nn.linear %u, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %ds = nn.mul %dm, %u : tensor<4x8xf32>
+  %du = nn.mul %dm, %s : tensor<4x8xf32>
+  %dx = nn.linear_input_grad %du, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %dg = nn.silu_grad %g, %ds : tensor<4x8xf32>
+  return %dx, %dg : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Earlier, the product would keep its result alive and free nothing: the last
+// op uses its operand too.
+// CHECK-LABEL: func.func @frees_nothing
+// CHECK-NOT: nn.fusion
+func.func @frees_nothing(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %a = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %a2 = nn.recompute_from %a : tensor<4x8xf32> -> tensor<4x8xf32>
+  %s = nn.silu %a2 {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+  %u = nn.linear %s, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %y = nn.mul %a, %x : tensor<4x8xf32>
+  %z = nn.linear %a, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  return %u, %y, %z : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// What the later kernel reads beside does not exist yet.
+// CHECK-LABEL: func.func @not_there_yet
+// CHECK-NOT: nn.fusion
+func.func @not_there_yet(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %a = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %s = nn.silu %a {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+  %u = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %y = nn.mul %a, %u : tensor<4x8xf32>
+  return %s, %y : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A wait stands between kernels that read the same.
+// CHECK-LABEL: func.func @readers_around_a_wait
+// CHECK-NOT: nn.fusion
+fsdp.mesh @mesh ["dp_shard" = 2]
+func.func @readers_around_a_wait(%x: tensor<4x8xf32>, %w8: tensor<8x8xf32>, %p: tensor<2x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %a = nn.linear %x, %w8 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %f = fsdp.async : !fsdp.future<tensor<4x8xf32>> {
+    %g = fsdp.all_gather %p on @mesh["dp_shard"] dim 0 : tensor<2x8xf32> -> tensor<4x8xf32>
+    fsdp.yield %g : tensor<4x8xf32>
+  }
+  %s = nn.silu %a {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
+  %w = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
+  %y = nn.neg %a : tensor<4x8xf32>
+  return %s, %y, %w : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}

@@ -3,12 +3,15 @@
 // What nn-fuse decides (passes/Graph/FusePass.cpp): op by op, whether it joins
 // the group of an op that it reads. While nobody outside reads a member, the
 // group stands where its newest member does; from then on it stays, and only
-// ops join whose other operands are there. No group crosses a collective, a
-// wait, the seed or the optimizer.
+// ops join whose other operands are there. Where something is computed again,
+// a group then joins an earlier one that reads the same, if it is the last to
+// use as many bytes as it gives. No group crosses a collective, a wait, the
+// seed or the optimizer.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -26,6 +29,7 @@ struct KernelGroup {
   unsigned epoch = 0;
   Id lists = kNone; ///< In Fuser::lists; of one that is alone none.
   bool isPinned = false;
+  bool repeats = false; ///< A member computes something again.
 };
 
 struct GroupLists {
@@ -48,9 +52,13 @@ public:
     groupOfValue.assign(draft.values.size(), kNone);
     isExpensive.assign(draft.values.size(), false);
     builtInto.assign(draft.nodes.size(), kNone);
+    isReadByElement.assign(draft.values.size(), false);
     listCount = epoch = 0;
+    repeats = false;
     for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
       visit(node);
+    if (repeats)
+      joinReaders();
     for (Id number = 0; number < groups.size(); ++number)
       if (groups[number].lists != kNone && listsOf(number).members.size() > 1)
         build(number);
@@ -86,6 +94,21 @@ private:
     of.inputs.clear();
     for (const KernelRead &read : group.kernel->reads)
       addInput(of, draft.operandOf(group.anchor, read.operand));
+  }
+
+  bool isAgain(Id node) const {
+    return draft.is(node, kAddressed) &&
+           (draft.nodes[node].isAgain || draft.op(node).phase == Phase::Again);
+  }
+
+  /// What is computed again reads kept values through a Keep.
+  Id sourceOf(Id value) const {
+    Id def = draft.values[value].def;
+    while (def != kNone && draft.nodes[def].kind == NodeKind::Keep) {
+      value = draft.operandOf(def, 0);
+      def = draft.values[value].def;
+    }
+    return value;
   }
 
   void setGroup(Id node, Id group) {
@@ -148,6 +171,7 @@ private:
                        gone.members.end());
     for (Id input : gone.inputs)
       addInput(all, input);
+    groups[into].repeats |= groups[other].repeats;
     gone.members.clear();
     return into;
   }
@@ -192,6 +216,11 @@ private:
       groups.push_back({&kernel, node, epoch});
     }
     setGroup(node, number);
+    groups[number].repeats |= isAgain(node);
+    repeats |= groups[number].repeats;
+    for (const ReadOf &of : reads)
+      if (of.read->access == Access::Element)
+        isReadByElement[sourceOf(of.value)] = true;
     bool expensive = kernel.isExpensive;
     if (!isAlone) {
       GroupLists &group = listsOf(number);
@@ -228,6 +257,115 @@ private:
       if (Id read = groupOf(draft.uses[use].value);
           read != kNone && read != group)
         groups[read].isPinned = true;
+  }
+
+  //===--- Groups that read the same --------------------------------------===//
+
+  /// Of a kernel; kNone for other nodes.
+  Id groupOfNode(Id node) const {
+    return draft.nodes[node].results.count == 0
+               ? kNone
+               : groupOf(draft.resultOf(node, 0));
+  }
+
+  /// Constants have no bytes; tensors of the model, as arguments, are always
+  /// there.
+  bool ownsBytes(Id value) const {
+    Id def = draft.values[value].def;
+    return def != kNone && !draft.isOp(def, OpKind::Constant) &&
+           !draft.isOp(def, OpKind::Seed) && !draft.isOp(def, OpKind::Read);
+  }
+
+  void useAt(int64_t at, Id node, Id by) {
+    const Span uses = draft.nodes[node].uses;
+    for (Id use = uses.begin; use < uses.end(); ++use) {
+      Id value = draft.uses[use].value;
+      if (by == kNone || groupOf(value) != by)
+        lastUse[root[value]] = std::max(lastUse[root[value]], at);
+    }
+  }
+
+  /// While groups run as kernels. What only its own group reads is never used.
+  void findLastUses() {
+    int64_t count = 0;
+    place.resize(draft.nodes.size());
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
+      place[node] = count++;
+    lastUse.assign(draft.values.size(), -1);
+    root.resize(draft.values.size());
+    std::iota(root.begin(), root.end(), 0);
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node)) {
+      Id group = groupOfNode(node);
+      int64_t at = place[group == kNone ? node : groups[group].anchor];
+      useAt(at, node, group);
+      // A collective has its buffers until its wait.
+      if (draft.nodes[node].kind == NodeKind::Await)
+        useAt(at, draft.nodes[node].other, kNone);
+      if (draft.isAlias(node))
+        root[draft.resultOf(node, 0)] = root[draft.operandOf(node, 0)];
+    }
+  }
+
+  /// Of what is read outside.
+  int64_t bytesGiven(Id number) const {
+    int64_t bytes = 0;
+    for (Id node : lists[groups[number].lists].members)
+      for (Id i = 0; i < draft.nodes[node].results.count; ++i)
+        if (Id value = draft.resultOf(node, i); lastUse[value] >= 0)
+          bytes += draft.bytesOf(value);
+    return bytes;
+  }
+
+  /// Of what nobody uses after the kernel.
+  int64_t bytesFreed(Id number) const {
+    int64_t bytes = 0;
+    for (Id input : lists[groups[number].lists].inputs)
+      if (ownsBytes(root[input]) &&
+          lastUse[root[input]] == place[groups[number].anchor])
+        bytes += draft.bytesOf(root[input]);
+    return bytes;
+  }
+
+  bool canJoin(Id earlier, Id later) {
+    const KernelGroup &to = groups[earlier], &from = groups[later];
+    if (to.kernel->rows != from.kernel->rows ||
+        to.kernel->columns != from.kernel->columns || to.epoch != from.epoch ||
+        !(to.repeats || from.repeats))
+      return false;
+    addLists(groups[earlier]);
+    const GroupLists &there = listsOf(earlier), &here = listsOf(later);
+    if (there.members.size() + here.members.size() > kMaxMembers ||
+        there.inputs.size() + here.inputs.size() > kMaxInputs)
+      return false;
+    for (Id input : here.inputs)
+      if (groupOf(input) == earlier || !isAvailable(input, earlier))
+        return false;
+    return bytesGiven(later) <= bytesFreed(later);
+  }
+
+  void joinReaders() {
+    findLastUses();
+    reader.assign(draft.values.size(), kNone);
+    for (Id node = draft.first; node != kNone; node = draft.nextOf(node)) {
+      Id number = groupOfNode(node);
+      if (number == kNone || groups[number].anchor != node)
+        continue;
+      addLists(groups[number]);
+      shared.clear();
+      for (Id input : listsOf(number).inputs)
+        if (Id source = sourceOf(input); isReadByElement[source])
+          shared.push_back(source);
+      for (Id source : shared) {
+        Id earlier =
+            reader[source] == kNone ? kNone : groupOfNode(reader[source]);
+        if (earlier == kNone || earlier == number || !canJoin(earlier, number))
+          continue;
+        unite(earlier, number);
+        break;
+      }
+      for (Id source : shared)
+        reader[source] = node;
+    }
   }
 
   void build(Id number) {
@@ -282,6 +420,16 @@ private:
   std::vector<uint8_t> isExpensive;
   std::vector<ReadOf> reads; // of the op that is visited
   unsigned epoch = 0;
+  bool repeats = false; // some group does
+
+  // Of the list with its groups.
+  std::vector<int64_t> place;           // of each node
+  std::vector<Id> root;                 // of views: whose bytes they have
+  std::vector<int64_t> lastUse;         // of values that are no views
+  std::vector<uint8_t> isReadByElement; // by some kernel; of sources
+  std::vector<Id> reader;               // the newest
+  std::vector<Id> shared;               // inputs of a group
+
   std::vector<Id> inputs, leaving; // of the kernel that is built
 };
 

@@ -159,7 +159,10 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
                                                        decided->choice),
                             trained, cost);
       EXPECT_LE(found.bytes, given.bytes) << setting.name << ", " << policy;
-      EXPECT_LE(found.time.picoseconds(), given.time.picoseconds())
+      // The first and the last block choose among what is best for the others,
+      // which may launch a kernel more in them.
+      EXPECT_LE(found.time.picoseconds(),
+                given.time.picoseconds() + cost.launch().picoseconds())
           << setting.name << ", " << policy;
     }
   }
