@@ -12,6 +12,7 @@
 #include "fsdp/Emit/EmitValues.h"
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Input/Nesting.h"
+#include "fsdp/Machine/Machine.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Schedule/ProblemOf.h"
@@ -317,6 +318,8 @@ llvm::Error Compilation::emitSource() {
     return target.takeError();
   info.target = *target;
   info.threads = request.config.compile.threads;
+  if (request.config.compile.plan == Planner::Auto)
+    info.machine = fingerprintOf(loadMachine(request.config.compile.machine));
   FailureOr<std::string> text = makeManifest(*module, info);
   if (failed(text))
     return alreadyPrinted();

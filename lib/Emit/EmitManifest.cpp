@@ -127,13 +127,15 @@ static std::string meshText(ModuleOp module) {
 }
 
 void ManifestWriter::fingerprint() {
-  std::pair<StringRef, std::string> fields[] = {
+  std::vector<std::pair<StringRef, std::string>> fields = {
       {"shapes", shapesText(module)},
       {"types", typesText(module)},
       {"mesh", meshText(module)},
       {"pipeline", info.pipeline},
       {"target", info.target},
       {"threads", std::to_string(info.threads)}};
+  if (!info.machine.empty())
+    fields.emplace_back("machine", info.machine);
   std::string all;
   llvm::raw_string_ostream os(all);
   for (auto &[name, text] : fields) {

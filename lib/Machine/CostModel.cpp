@@ -1,5 +1,6 @@
 //===- CostModel.cpp - How long compute and copies take -------------------===//
 #include "fsdp/Machine/CostModel.h"
+#include "Curve.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
@@ -56,14 +57,28 @@ static double bandwidthOf(const Machine &machine,
          profile.scale.memory;
 }
 
+/// That have this; null: none.
+template <typename T, typename Has>
+static const T *findThat(const std::vector<T> &list, Has has) {
+  auto found = std::find_if(list.begin(), list.end(), has);
+  return found == list.end() ? nullptr : &*found;
+}
+
 Duration CostModel::matmul(int64_t batch, int64_t m, int64_t n, int64_t k,
-                           MathType type) const {
+                           MathType type, Layout layout) const {
   assert(batch > 0 && m > 0 && n > 0 && k > 0 && "a matmul without work");
   auto b = static_cast<double>(batch), rows = static_cast<double>(m),
        columns = static_cast<double>(n), depth = static_cast<double>(k);
-  double rate = peakOf(theMachine, type) * theMachine.matmul.share *
-                theProfile.scale.matmul *
-                (type == MathType::FP8 ? theProfile.scale.fp8 : 1) *
+  double scale = theProfile.scale.matmul *
+                 (type == MathType::FP8 ? theProfile.scale.fp8 : 1);
+  if (const auto *measured =
+          findThat(theMachine.products, [&](const Machine::Product &product) {
+            return product.type == type && product.layout == layout;
+          })) {
+    double rate = rateAt(measured->rates, {rows, columns, depth});
+    return Duration::ofSeconds(2 * b * rows * columns * depth / (rate * scale));
+  }
+  double rate = peakOf(theMachine, type) * theMachine.matmul.share * scale *
                 (depth / (depth + theMachine.matmul.kHalf)) *
                 waveFilling(theMachine, batch, m, n);
   double bytes =
@@ -73,18 +88,39 @@ Duration CostModel::matmul(int64_t batch, int64_t m, int64_t n, int64_t k,
                bytes / bandwidthOf(theMachine, theProfile)));
 }
 
-Duration CostModel::attention(double flops, MathType type,
-                              AttentionPass pass) const {
+Duration CostModel::attention(double flops, MathType type, AttentionPass pass,
+                              const std::array<int64_t, 3> &sizes) const {
   bool forward = pass == AttentionPass::Forward;
   double own =
       forward ? theProfile.attention.forward : theProfile.attention.backward;
+  const auto *measured = findThat(
+      theMachine.attentions, [&](const Machine::AttentionRates &attention) {
+        return attention.type == type && attention.pass == pass;
+      });
+  bool areKnown = std::all_of(sizes.begin(), sizes.end(),
+                              [](int64_t size) { return size > 0; });
+  if (own == 0 && measured && areKnown)
+    return Duration::ofSeconds(
+        flops / rateAt(measured->rates, {static_cast<double>(sizes[0]),
+                                         static_cast<double>(sizes[1]),
+                                         static_cast<double>(sizes[2])}));
   double share = own != 0  ? own
                  : forward ? theMachine.attention.forward
                            : theMachine.attention.backward;
   return Duration::ofSeconds(flops / (peakOf(theMachine, type) * share));
 }
 
-Duration CostModel::memory(int64_t bytes) const {
+Duration CostModel::memory(int64_t bytes, std::string_view kernel) const {
+  const Machine::Kernel *measured = nullptr;
+  for (std::string_view name : {kernel, std::string_view(kPointwiseKernel)})
+    if (!measured)
+      measured = findThat(theMachine.kernels, [&](const Machine::Kernel &each) {
+        return each.name == name;
+      });
+  if (measured && bytes > 0)
+    return Duration::ofSeconds(
+        secondsAt(measured->points, static_cast<double>(bytes)) /
+        theProfile.scale.memory);
   return Duration::ofSeconds(static_cast<double>(bytes) /
                              bandwidthOf(theMachine, theProfile));
 }
@@ -121,4 +157,9 @@ Duration CostModel::beside(rt::Stream stream, Duration compute) const {
                 : stream == rt::Stream::Copy   ? slowdown.copy
                                                : 0;
   return compute + Duration::ofSeconds(compute.seconds() * more);
+}
+
+Duration CostModel::besideCompute(Duration collective) const {
+  return collective + Duration::ofSeconds(collective.seconds() *
+                                          theMachine.slowdown.collective);
 }

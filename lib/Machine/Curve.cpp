@@ -67,3 +67,29 @@ double fsdp::rampedBytes(const Machine::Ramp &ramp, double bytes) {
   return bytes <= low.first ? low.second * (bytes / low.first)
                             : powerBetween(low, high, bytes);
 }
+
+/// A power of two has its exponent, and between them the line is straight:
+/// logarithms of libraries differ in their last bit.
+static double logarithm(double x) {
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent);
+  return 2 * mantissa + exponent;
+}
+
+double fsdp::rateAt(const Machine::Rates &rates,
+                    const std::array<double, 3> &sizes) {
+  double weights = 0, sum = 0;
+  for (const Machine::Rate &rate : rates) {
+    double square = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      double apart = logarithm(sizes[i]) - logarithm(rate.sizes[i]);
+      square += apart * apart;
+    }
+    if (square == 0)
+      return rate.flopsPerSecond;
+    double weight = 1 / (square * square * square);
+    weights += weight;
+    sum += weight * rate.flopsPerSecond;
+  }
+  return sum / weights;
+}

@@ -22,6 +22,11 @@ double secondsAt(const Machine::Points &points, double bytes);
 /// divided by the share that so many reach.
 double rampedBytes(const Machine::Ramp &ramp, double bytes);
 
+/// Flop per second at sizes above 0, from rates that were measured: where one
+/// has these sizes, that; else their mean, in which nearer ones count more, by
+/// the sixth power of the distance in powers of two. Never empty.
+double rateAt(const Machine::Rates &rates, const std::array<double, 3> &sizes);
+
 } // namespace fsdp
 
 #endif // FSDP_MACHINE_CURVE_H

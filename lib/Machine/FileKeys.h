@@ -36,6 +36,8 @@ std::vector<FileKey> keysOf(Machine &machine);
 std::vector<FileKey> keysOf(SoftwareProfile &profile);
 std::vector<FileKey> keysOf(Machine::Ring &ring);
 std::vector<FileKey> keysOf(Machine::Protocol &protocol);
+std::vector<FileKey> keysOf(Machine::Product &product);
+std::vector<FileKey> keysOf(Machine::AttentionRates &attention);
 std::vector<FileKey> keysOf(Machine::Curve &curve);
 std::vector<FileKey> keysOf(Machine::Curve::Line &line);
 

@@ -10,11 +10,14 @@
 using namespace fsdp;
 
 /// No machine needs more, and what is searched is short.
-static constexpr size_t kMostTables = 512, kMostPoints = 256, kMostLines = 8;
+static constexpr size_t kMostTables = 512, kMostPoints = 256, kMostLines = 8,
+                        kMostRates = 1024;
 
 static constexpr KeyBounds kPointBytes = {1, 1LL << 56, "bytes"};
 static constexpr KeyBounds kPointSeconds = {1e-9, 1e6, "seconds"};
 static constexpr KeyBounds kPointShare = {1e-4, 1, "a share"};
+static constexpr KeyBounds kRateSize = {1, 1LL << 40, "a number of elements"};
+static constexpr KeyBounds kRateFlops = {1e3, 1e20, "flop per second"};
 
 //===----------------------------------------------------------------------===//
 // Lists
@@ -62,6 +65,31 @@ static Machine::Points readPoints(const TomlTable &table,
   return points;
 }
 
+/// [[size, size, size, flop/s], …], each sizes once.
+static Machine::Rates readRates(const TomlTable &table,
+                                const toml::node &node) {
+  const toml::array *list = node.as_array();
+  if (!list || list->empty() || list->size() > kMostRates)
+    table.fail(node, "rates: expected a list of 1 to " +
+                         std::to_string(kMostRates) + " rates");
+  Machine::Rates rates;
+  for (const toml::node &entry : *list) {
+    const toml::array *row = entry.as_array();
+    Machine::Rate rate;
+    if (!row || row->size() != rate.sizes.size() + 1)
+      table.fail(entry, "rates: expected three sizes and flop per second");
+    for (size_t i = 0; i < rate.sizes.size(); ++i)
+      rate.sizes[i] = readNumber(table, (*row)[i], "rates", kRateSize);
+    rate.flopsPerSecond =
+        readNumber(table, (*row)[rate.sizes.size()], "rates", kRateFlops);
+    for (const Machine::Rate &other : rates)
+      if (other.sizes == rate.sizes)
+        table.fail(entry, "rates: these sizes are listed twice; remove one");
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
 /// Puts what a file says in the place of what its base said of the same.
 template <typename T, typename Same>
 static void putInPlace(std::vector<T> &list, T item, Same same) {
@@ -77,9 +105,27 @@ static constexpr auto haveSameName = [](const auto &a, const auto &b) {
   return a.name == b.name;
 };
 
-static bool areOfSame(const Machine::Curve &a, const Machine::Curve &b) {
-  return a.collective == b.collective && a.sums == b.sums && a.shape == b.shape;
+static std::string nameOf(const Machine::Product &product) {
+  return spelled(product.type) + " " + spelled(product.layout);
 }
+static std::string nameOf(const Machine::AttentionRates &attention) {
+  return spelled(attention.type) + " " + spelled(attention.pass);
+}
+
+/// "exact reduce_scatter over 2 nodes of 8 ranks"
+static std::string nameOf(const Machine::Curve &curve) {
+  std::string text = curve.collective == rt::CollectiveKind::AllGather
+                         ? ""
+                         : spelled(curve.sums) + " ";
+  return text + spelled(curve.collective) + " over " +
+         std::to_string(curve.shape.nodes) + " nodes of " +
+         std::to_string(curve.shape.ranksPerNode) + " ranks";
+}
+
+/// Of what a table is.
+static constexpr auto haveSameKeys = [](const auto &a, const auto &b) {
+  return nameOf(a) == nameOf(b);
+};
 
 //===----------------------------------------------------------------------===//
 // Tables
@@ -99,6 +145,11 @@ private:
   void dropCurvesBetweenNodes();
   void readRing(const toml::node &node);
   void readRamp(const toml::node &node);
+  /// Rates of a list, a table with keys that say what they are of.
+  template <typename T>
+  void readMeasured(const toml::node &node, const std::string &list,
+                    std::vector<T> &all);
+  void readKernel(const toml::node &node);
   void readCurve(const toml::node &node);
   Machine::Curve::Line readLine(const toml::node &node);
   /// Refuses what is twice in one file.
@@ -176,6 +227,40 @@ void Reader::readRamp(const toml::node &node) {
   putInPlace(machine.ramps, ramp, haveSameName);
 }
 
+template <typename T>
+void Reader::readMeasured(const toml::node &node, const std::string &list,
+                          std::vector<T> &all) {
+  std::string what = "[[" + list + "]]";
+  TomlTable table(node, path, what);
+  T item;
+  for (const FileKey &key : keysOf(item))
+    if (!table.find(key.name))
+      table.fail(node,
+                 std::string(key.name) + " is missing: say " +
+                     joinedText(std::get<ChoicePlace>(key.place).all(), ", "));
+  readKeys(table, keysOf(item), "");
+  once(table, node, "the " + what + " of " + nameOf(item));
+  const toml::node *rates = table.find("rates");
+  if (!rates)
+    table.fail(node, "rates is missing: list what was measured");
+  item.rates = readRates(table, *rates);
+  table.finish();
+  putInPlace(all, std::move(item), haveSameKeys);
+}
+
+void Reader::readKernel(const toml::node &node) {
+  TomlTable table(node, path, "[[kernel]]");
+  Machine::Kernel kernel;
+  readName(table, node, kernel.name);
+  once(table, node, "the kernel '" + kernel.name + "'");
+  const toml::node *points = table.find("points");
+  if (!points)
+    table.fail(node, "points is missing: list [bytes, seconds]");
+  kernel.points = readPoints(table, *points, kPointSeconds);
+  table.finish();
+  putInPlace(machine.kernels, kernel, haveSameName);
+}
+
 Machine::Curve::Line Reader::readLine(const toml::node &node) {
   TomlTable table(node, path, "[[curve]] protocols");
   Machine::Curve::Line line;
@@ -188,16 +273,6 @@ Machine::Curve::Line Reader::readLine(const toml::node &node) {
     ramps.emplace_back(line.ramp, table.origin() + ": [[curve]] protocols");
   table.finish();
   return line;
-}
-
-/// "exact reduce_scatter over 2 nodes of 8 ranks"
-static std::string nameOf(const Machine::Curve &curve) {
-  std::string text = curve.collective == rt::CollectiveKind::AllGather
-                         ? ""
-                         : spelled(curve.sums) + " ";
-  return text + spelled(curve.collective) + " over " +
-         std::to_string(curve.shape.nodes) + " nodes of " +
-         std::to_string(curve.shape.ranksPerNode) + " ranks";
 }
 
 void Reader::readCurve(const toml::node &node) {
@@ -225,7 +300,7 @@ void Reader::readCurve(const toml::node &node) {
   if (points)
     curve.points = readPoints(table, *points, kPointSeconds);
   table.finish();
-  putInPlace(machine.curves, curve, areOfSame);
+  putInPlace(machine.curves, curve, haveSameKeys);
 }
 
 void Reader::checkRamp(const std::string &ramp,
@@ -255,6 +330,14 @@ void Reader::read(const toml::table &file) {
     readRing(*ring);
   readTables(table, "ramp", kMostTables,
              [&](const toml::node &node) { readRamp(node); });
+  readTables(table, "product", kMostTables, [&](const toml::node &node) {
+    readMeasured(node, "product", machine.products);
+  });
+  readTables(table, "attention_pass", kMostTables, [&](const toml::node &node) {
+    readMeasured(node, "attention_pass", machine.attentions);
+  });
+  readTables(table, "kernel", kMostTables,
+             [&](const toml::node &node) { readKernel(node); });
   readTables(table, "curve", kMostTables,
              [&](const toml::node &node) { readCurve(node); });
   table.finish();
@@ -305,6 +388,26 @@ static std::string written(const Machine::Points &points) {
   return text + "]\n";
 }
 
+static std::string written(const Machine::Rates &rates) {
+  std::string text = "rates = [\n";
+  for (const Machine::Rate &rate : rates) {
+    text += "  [";
+    for (double size : rate.sizes)
+      text += numberText(size) + ", ";
+    text += numberText(rate.flopsPerSecond) + "],\n";
+  }
+  return text + "]\n";
+}
+
+template <typename T>
+static std::string written(const char *list, const std::vector<T> &given) {
+  std::string text;
+  for (T item : given)
+    text += std::string("\n[[") + list + "]]\n" +
+            writtenKeys(keysOf(item), "", "\n") + written(item.rates);
+  return text;
+}
+
 static std::string written(const Machine::Ring &given) {
   Machine::Ring ring = given;
   std::string text = writtenKeys(keysOf(ring), "ring", "\n");
@@ -344,6 +447,11 @@ static std::string writtenFacts(const Machine &given) {
   for (const Machine::Ramp &ramp : machine.ramps)
     text += "\n[[ramp]]\nname = " + quotedText(ramp.name) + "\n" +
             written(ramp.points);
+  text += written("product", machine.products);
+  text += written("attention_pass", machine.attentions);
+  for (const Machine::Kernel &kernel : machine.kernels)
+    text += "\n[[kernel]]\nname = " + quotedText(kernel.name) + "\n" +
+            written(kernel.points);
   for (const Machine::Curve &curve : machine.curves)
     text += written(curve);
   return text;

@@ -54,6 +54,7 @@ std::vector<FileKey> fsdp::keysOf(Machine &m) {
       {"slowdown", "gather", &m.slowdown.gather, &kSlowdown},
       {"slowdown", "reduce", &m.slowdown.reduce, &kSlowdown},
       {"slowdown", "copy", &m.slowdown.copy, &kSlowdown},
+      {"slowdown", "collective", &m.slowdown.collective, &kSlowdown},
 
       {"exact", "latency_seconds", &m.exact.latencySeconds, &kSeconds},
       {"exact", "bus_bytes_per_second", &m.exact.busBytesPerSecond,
@@ -106,6 +107,20 @@ std::vector<FileKey> fsdp::keysOf(Machine::Curve::Line &line) {
   return {
       {"", "latency_seconds", &line.latencySeconds, &kSeconds},
       {"", "bytes_per_second", &line.bytesPerSecond, &kBandwidth},
+  };
+}
+
+std::vector<FileKey> fsdp::keysOf(Machine::Product &product) {
+  return {
+      {"", "type", ChoicePlace(product.type)},
+      {"", "layout", ChoicePlace(product.layout)},
+  };
+}
+
+std::vector<FileKey> fsdp::keysOf(Machine::AttentionRates &attention) {
+  return {
+      {"", "type", ChoicePlace(attention.type)},
+      {"", "pass", ChoicePlace(attention.pass)},
   };
 }
 

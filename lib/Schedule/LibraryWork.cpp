@@ -122,6 +122,8 @@ static problem::Math mathOf(const rt::GemmDesc &product) {
   math.m = product.m;
   math.n = product.n;
   math.k = product.k;
+  math.transposeLhs = product.transposeLhs;
+  math.transposeRhs = product.transposeRhs;
   return math;
 }
 
@@ -131,6 +133,10 @@ static problem::Math mathOf(problem::MathKind kind,
   problem::Math math;
   math.kind = kind;
   math.type = attention.type;
+  math.batch = attention.batch * attention.heads;
+  math.m = attention.qLen;
+  math.n = attention.kvLen;
+  math.k = attention.headDim;
   math.flops = op.getFlops() / (attention.causal ? 2 : 1);
   return math;
 }

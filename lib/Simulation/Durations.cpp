@@ -76,15 +76,58 @@ static Duration durationOf(const Math &math, const CostModel &model) {
   if (math.kind == MathKind::Product)
     return math.batch == 0 || math.m == 0 || math.n == 0 || math.k == 0
                ? Duration()
-               : model.matmul(math.batch, math.m, math.n, math.k, type);
+               : model.matmul(math.batch, math.m, math.n, math.k, type,
+                              layoutOf(math.transposeLhs, math.transposeRhs));
   return model.attention(static_cast<double>(math.flops), type,
                          math.kind == MathKind::Attention
                              ? AttentionPass::Forward
-                             : AttentionPass::Backward);
+                             : AttentionPass::Backward,
+                         {math.m, math.n, math.k});
 }
 
-static Duration kernelOf(int64_t bytes, const CostModel &model) {
-  return model.memory(bytes) + model.launch();
+static Duration kernelOf(int64_t bytes, const CostModel &model,
+                         std::string_view name = kPointwiseKernel) {
+  return model.memory(bytes, name) + model.launch();
+}
+
+/// What a machine file calls an op that is a kernel by itself.
+static std::string_view kernelNameOf(const Problem &problem, const Op &op) {
+  switch (op.kind) {
+  case OpKind::Kernel:
+    return op.is(kNarrows)                          ? kNarrowKernel
+           : problem.kernels[op.detail].isExpensive ? kExpensiveKernel
+                                                    : kPointwiseKernel;
+  case OpKind::Work:
+    return problem.text(op.name);
+  case OpKind::Update:
+    return kUpdateKernel;
+  case OpKind::Box:
+  case OpKind::Pad:
+  case OpKind::Join:
+  case OpKind::Clear:
+    return kCopyKernel;
+  default:
+    return kPointwiseKernel;
+  }
+}
+
+/// The same of a step of a sequence.
+static std::string_view kernelNameOf(const Problem &problem,
+                                     const Program &program,
+                                     const Sequence &sequence,
+                                     const Step &step) {
+  if (step.kind == StepKind::Copy)
+    return kCopyKernel;
+  if (step.kind == StepKind::Narrow)
+    return kNarrowKernel;
+  std::string_view name = kPointwiseKernel;
+  for (Id i = step.members.begin; i < step.members.end(); ++i) {
+    std::string_view each =
+        kernelNameOf(problem, program.ops[sequence.members[i].op]);
+    if (step.members.count == 1 || each == kExpensiveKernel)
+      name = each;
+  }
+  return name;
 }
 
 static bool isWork(OpKind kind) {
@@ -123,15 +166,18 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
   if (op.math != kNone)
     return ::durationOf(problem.maths[op.math], costs.model) +
            costs.model.launch();
-  return kernelOf(op.bytes, costs.model);
+  return kernelOf(op.bytes, costs.model, kernelNameOf(problem, op));
 }
 
 /// Where a kernel has several ops and the software does not join them.
-static Duration eachAlone(const Program &program, const Sequence &sequence,
-                          const Step &step, const CostModel &model) {
+static Duration eachAlone(const Problem &problem, const Program &program,
+                          const Sequence &sequence, const Step &step,
+                          const CostModel &model) {
   Duration all;
-  for (Id i = step.members.begin; i < step.members.end(); ++i)
-    all += kernelOf(program.ops[sequence.members[i].op].bytes, model);
+  for (Id i = step.members.begin; i < step.members.end(); ++i) {
+    const Op &op = program.ops[sequence.members[i].op];
+    all += kernelOf(op.bytes, model, kernelNameOf(problem, op));
+  }
   return all;
 }
 
@@ -150,14 +196,16 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
   }
   bool isEager = model.profile().kernels.pointwise == PointwiseKernels::Eager;
   if (step.members.count > 1 && isEager)
-    return eachAlone(program, sequence, step, model);
+    return eachAlone(problem, program, sequence, step, model);
   if (step.bytes != 0 || step.members.count == 0)
-    return kernelOf(step.bytes, model);
+    return kernelOf(step.bytes, model,
+                    kernelNameOf(problem, program, sequence, step));
   Id number = sequence.members[step.members.begin].op;
   const Op &op = program.ops[number];
   // A step for each of several tensors.
   if (op.kind == OpKind::Clear)
-    return kernelOf(op.bytes / std::max<int64_t>(op.states.count, 1), model);
+    return kernelOf(op.bytes / std::max<int64_t>(op.states.count, 1), model,
+                    kCopyKernel);
   return durationOf(problem, program, number, costs);
 }
 

@@ -68,7 +68,8 @@ NO_KEYS = {"sample.txt", "model.pt2", "model.safetensors", "lr_scheduler.last_ep
 LINK = r"\[[^\]]*\]\(([^)\s]+)\)"
 COMPONENT = r"(?:nn|fsdp|exec)-[a-z-]+"
 # A pipeline, and programs without a folder in tools/.
-OTHER_COMPONENTS = {"fsdp-train", "fsdp-rank-cpu", "fsdp-rank-cuda", "fsdp-fake-device"}
+OTHER_COMPONENTS = {"fsdp-train", "fsdp-rank-cpu", "fsdp-rank-cuda", "fsdp-calibrate-cpu",
+                    "fsdp-fake-device"}
 
 
 def read(path):

@@ -22,11 +22,22 @@ static void time(const CostModel &model) {
         });
   for (MathType type : {MathType::F32, MathType::BF16, MathType::FP8})
     useOrRefuse([&] {
-      require(Duration() <= model.matmul(1, 1000, 30, 70000, type));
-      model.attention(1e9, type, AttentionPass::Backward);
+      for (Layout layout : {Layout::NN, Layout::NT, Layout::TN, Layout::TT})
+        require(Duration() <= model.matmul(1, 1000, 30, 70000, type, layout));
+      for (AttentionPass pass :
+           {AttentionPass::Forward, AttentionPass::Backward})
+        require(Duration() <= model.attention(1e9, type, pass, {128, 1, 64}));
     });
   useOrRefuse([&] { model.hostCopy(1 << 20); });
-  model.memory(1 << 20);
+  for (const char *kernel : {kPointwiseKernel, kCopyKernel, "embedding"}) {
+    Duration before;
+    for (int64_t bytes = 1; bytes < int64_t(1) << 57; bytes *= 5) {
+      Duration now = model.memory(bytes, kernel);
+      require(before <= now);
+      before = now;
+    }
+  }
+  model.besideCompute(model.launch());
   model.beside(rt::Stream::Gather, model.launch());
 }
 

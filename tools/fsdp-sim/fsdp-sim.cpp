@@ -1,4 +1,5 @@
 //===- fsdp-sim.cpp - How long a step takes on a machine ------------------===//
+#include "CalibrateCommand.h"
 #include "CompilerTool.h"
 #include "fsdp/Driver/CompileCommand.h"
 #include "fsdp/Schedule/ProblemText.h"
@@ -48,6 +49,10 @@ EXAMPLES:
   How well are published runs predicted? Fit five scalars, and try them on others:
     fsdp-sim --fit rows.csv -o scalars.toml
     fsdp-sim --fit others.csv --scalars scalars.toml
+
+  How long do steps take here? Measure this machine with 2 ranks, and simulate:
+    fsdp-sim --calibrate -n 2 --for run.toml -o here.toml
+    fsdp-sim --config run.toml -n 2 --machine ./here.toml --workspaces cpu
 
   As JSON; and what the machines and profiles are:
     fsdp-sim --config run.toml --ranks 8 --json
@@ -149,6 +154,22 @@ static cl::opt<std::string>
                 cl::desc("With --fit: these scalars, of another table, and "
                          "nothing is fitted"),
                 cl::cat(category));
+static cl::opt<bool> wantCalibrate(
+    "calibrate",
+    cl::desc("Instead of a model: measure this machine, with --ranks ranks at "
+             "once, and write its machine file to the file of -o"),
+    cl::cat(category));
+static cl::list<std::string>
+    calibratedRuns("for", cl::value_desc("FILE.toml"),
+                   cl::desc("With --calibrate: measure the shapes of this run "
+                            "too, beside a table of common ones; may be "
+                            "repeated"),
+                   cl::cat(category));
+static cl::opt<double>
+    calibrateSeconds("seconds", cl::value_desc("S"),
+                     cl::desc("With --calibrate: what measuring takes, about "
+                              "(default 120)"),
+                     cl::init(120), cl::cat(category));
 static cl::opt<std::string>
     outputPath("o", cl::value_desc("FILE"),
                cl::desc("Write to this file instead of stdout"), cl::init("-"),
@@ -275,6 +296,22 @@ static void fitRows(const std::vector<std::string> &settings) {
         "-", simulation::fitReport(table, problem.terms, scalars, isFitted));
 }
 
+static llvm::Error calibrate(const char *argv0,
+                             std::vector<std::string> settings) {
+  if (!input.empty() || !configPath.empty() || !problemPath.empty() ||
+      !planFile.empty() || !tracePath.empty() || wantJson || wantExplain)
+    throw Error("--calibrate goes with --ranks, --for, --seconds and -o only: "
+                "it measures a machine");
+  CalibrateCommand command;
+  command.output = outputPath;
+  command.ranks = ranks.getNumOccurrences() ? int64_t(ranks) : 1;
+  command.seconds = calibrateSeconds;
+  command.runs = {calibratedRuns.begin(), calibratedRuns.end()};
+  command.settings = std::move(settings);
+  command.argv0 = argv0;
+  return calibrateMachine(command);
+}
+
 int main(int argc, char **argv) {
   CompilerTool tool(argc, argv, "fsdp-sim");
   // The driver applies them.
@@ -297,9 +334,13 @@ int main(int argc, char **argv) {
       fitRows(settings);
     else if (!scalarsPath.empty())
       throw Error("--scalars goes with --fit");
+    else if (!wantCalibrate &&
+             (!calibratedRuns.empty() || calibrateSeconds.getNumOccurrences()))
+      throw Error("--for and --seconds go with --calibrate");
     else if (llvm::Error error =
-                 wantExplain ? explainBudget(argv[0], std::move(settings))
-                             : simulateStep(argv[0], std::move(settings))) {
+                 wantCalibrate ? calibrate(argv[0], std::move(settings))
+                 : wantExplain ? explainBudget(argv[0], std::move(settings))
+                               : simulateStep(argv[0], std::move(settings))) {
       message = llvm::toString(std::move(error));
       status = 1;
     }

@@ -28,6 +28,9 @@ struct ManifestInfo {
   /// Instruction set and compiler that the code was made for.
   std::string target;
   int64_t threads = 1;
+  /// The fingerprint of the machine file that the plan was decided for; empty:
+  /// none was.
+  std::string machine;
 };
 
 /// The text of the manifest of a planned exec module. Emits a diagnostic and

@@ -38,6 +38,8 @@ JobEnd runLocalRanks(const LocalJob &job);
 /// The program of a rank, beside this one: fsdp-rank- and the target's name.
 /// Throws fsdp::Error if this build has none for `target`.
 std::string rankProgram(const Target &target);
+/// The same of what measures a machine: fsdp-calibrate- and the target's name.
+std::string calibrateProgram(const Target &target);
 
 } // namespace fsdp::rt
 

@@ -27,16 +27,9 @@
 #include "fsdp/Machine/Duration.h"
 #include "fsdp/Machine/Machine.h"
 #include "fsdp/Machine/SoftwareProfile.h"
+#include <string_view>
 
 namespace fsdp {
-
-enum class MathType { F32, BF16, FP8 };
-template <> struct Spellings<MathType> {
-  static constexpr Spelling<MathType> all[] = {
-      {MathType::F32, "f32"}, {MathType::BF16, "bf16"}, {MathType::FP8, "fp8"}};
-};
-
-enum class AttentionPass { Forward, Backward };
 
 struct CollectiveCall {
   rt::CollectiveKind kind = rt::CollectiveKind::AllGather;
@@ -56,15 +49,21 @@ public:
   const Machine &machine() const { return theMachine; }
   const SoftwareProfile &profile() const { return theProfile; }
 
-  /// `batch` products of m x k and k x n; of the time of its operations and
+  /// `batch` products of m x k and k x n, by the machine's rates for products
+  /// of this type and layout. Without any: of the time of its operations and
   /// that of its operands and result in memory, the longer. Sizes above 0.
-  Duration matmul(int64_t batch, int64_t m, int64_t n, int64_t k,
-                  MathType type) const;
+  Duration matmul(int64_t batch, int64_t m, int64_t n, int64_t k, MathType type,
+                  Layout layout = Layout::NN) const;
   /// Of `flops` operations that are counted (half of all where attention is
-  /// causal). The backward pass counts its own, which are 2.5 times as many.
-  Duration attention(double flops, MathType type, AttentionPass pass) const;
-  /// Of a kernel that reads and writes so many bytes.
-  Duration memory(int64_t bytes) const;
+  /// causal), of that many queries, keys and elements of a head, which matter
+  /// where the machine has rates; 0: not known. The backward pass counts its
+  /// own operations, which are 2.5 times as many.
+  Duration attention(double flops, MathType type, AttentionPass pass,
+                     const std::array<int64_t, 3> &sizes = {}) const;
+  /// Of a kernel that reads and writes so many bytes: as the machine's kernel
+  /// of this name takes, or as its pointwise one, or what its bandwidth allows.
+  Duration memory(int64_t bytes,
+                  std::string_view kernel = kPointwiseKernel) const;
   /// Of a copy to or from the host's memory. Throws fsdp::Error if the machine
   /// does not say how fast that is.
   Duration hostCopy(int64_t bytes) const;
@@ -83,6 +82,8 @@ public:
   /// How long compute takes, of this length alone, wholly beside a collective
   /// or copy on `stream`.
   Duration beside(rt::Stream stream, Duration compute) const;
+  /// The same of a collective, wholly beside compute.
+  Duration besideCompute(Duration collective) const;
 
 private:
   Machine theMachine;

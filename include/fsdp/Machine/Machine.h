@@ -19,12 +19,39 @@
 
 #include "fsdp/Config/Spelling.h"
 #include "fsdp/Runtime/Types.h"
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace fsdp {
+
+enum class MathType { F32, BF16, FP8 };
+template <> struct Spellings<MathType> {
+  static constexpr Spelling<MathType> all[] = {
+      {MathType::F32, "f32"}, {MathType::BF16, "bf16"}, {MathType::FP8, "fp8"}};
+};
+
+/// Which operands of a product lie transposed, as GemmDesc says.
+enum class Layout { NN, NT, TN, TT };
+template <> struct Spellings<Layout> {
+  static constexpr Spelling<Layout> all[] = {{Layout::NN, "nn"},
+                                             {Layout::NT, "nt"},
+                                             {Layout::TN, "tn"},
+                                             {Layout::TT, "tt"}};
+};
+constexpr Layout layoutOf(bool transposeLhs, bool transposeRhs) {
+  return transposeLhs ? (transposeRhs ? Layout::TT : Layout::TN)
+                      : (transposeRhs ? Layout::NT : Layout::NN);
+}
+
+enum class AttentionPass { Forward, Backward };
+template <> struct Spellings<AttentionPass> {
+  static constexpr Spelling<AttentionPass> all[] = {
+      {AttentionPass::Forward, "forward"},
+      {AttentionPass::Backward, "backward"}};
+};
 
 /// How the last, partly filled wave of a matmul's tiles counts.
 enum class WaveFilling { None, SquareRoot, Linear };
@@ -63,6 +90,15 @@ struct GroupShape {
 inline bool operator==(GroupShape a, GroupShape b) {
   return a.ranksPerNode == b.ranksPerNode && a.nodes == b.nodes;
 }
+
+/// Kernels that are no single op: fused ones that add and multiply, those that
+/// compute exp or the like for every element, copies, casts of f32 to bf16, and
+/// the optimizer.
+inline constexpr const char *kPointwiseKernel = "pointwise";
+inline constexpr const char *kExpensiveKernel = "expensive";
+inline constexpr const char *kCopyKernel = "copy";
+inline constexpr const char *kNarrowKernel = "narrow";
+inline constexpr const char *kUpdateKernel = "update";
 
 struct Machine {
   std::string name, description;
@@ -113,6 +149,8 @@ struct Machine {
   /// While a collective of a stream runs, compute takes 1 + this times as long.
   struct Slowdown {
     double gather = 0, reduce = 0, copy = 0;
+    /// While compute runs, a collective takes 1 + this times as long.
+    double collective = 0;
   } slowdown;
 
   /// What exact sums take (CostModel.h has the formula).
@@ -170,6 +208,36 @@ struct Machine {
     std::string ramp;
     std::vector<Protocol> protocols;
   } ring;
+
+  /// What was measured for three sizes, elements.
+  struct Rate {
+    std::array<double, 3> sizes;
+    double flopsPerSecond = 0;
+  };
+  using Rates = std::vector<Rate>;
+  /// Matmuls of one type and layout; sizes are m, n and k.
+  struct Product {
+    MathType type = MathType::F32;
+    Layout layout = Layout::NN;
+    Rates rates;
+  };
+  std::vector<Product> products;
+  /// Attention in one direction; sizes are queries, keys and the elements of a
+  /// head. Operations are counted as CostModel::attention does.
+  struct AttentionRates {
+    MathType type = MathType::F32;
+    AttentionPass pass = AttentionPass::Forward;
+    Rates rates;
+  };
+  std::vector<AttentionRates> attentions;
+  /// A kernel that no library computes, by the bytes that it reads and writes.
+  /// The name is that of an op of the model ("cross_entropy"), or one of those
+  /// below.
+  struct Kernel {
+    std::string name;
+    Points points; // bytes, seconds
+  };
+  std::vector<Kernel> kernels;
 
   /// A measured collective, or one that has been fitted, of one group shape.
   struct Curve {

@@ -133,8 +133,11 @@ inline constexpr int kMathKinds = 3;
 struct Math {
   MathKind kind = MathKind::Product;
   rt::DType type = rt::DType::F32; ///< Of the operands.
-  /// Of a Product: `batch` of m x k and k x n.
+  /// Of a Product: `batch` of m x k and k x n. Of attention: heads of all
+  /// sequences, and of each the queries, the keys and the elements of one.
   int64_t batch = 1, m = 0, n = 0, k = 0;
+  /// Of a Product: as GemmDesc says.
+  bool transposeLhs = false, transposeRhs = false;
   /// Of attention: operations that are computed, so half of all where it is
   /// causal.
   int64_t flops = 0;

@@ -9,6 +9,7 @@
 //     time, in order of issue. Copies have a link of their own.
 //   - While a collective or copy runs, compute takes 1 + its slow-down as long.
 //     Where both run, the slow-downs add up.
+//   - While compute runs, a collective takes 1 + its own slow-down as long.
 //   - A collective on the compute stream holds the link and compute.
 //   - The host issues everything in order, and ahead of the streams.
 //   - The program ends when all streams are idle.
@@ -43,9 +44,11 @@ struct Activity {
   Duration issue;     ///< Of the host.
 };
 
-/// By stream: what compute takes longer while one runs, per second.
+/// By stream: what compute takes longer while one runs, per second; and what a
+/// collective takes longer while compute runs.
 struct Slowdowns {
   std::array<Duration, rt::kStreams> perSecond;
+  Duration ofCollective;
 
   Slowdowns() = default;
   explicit Slowdowns(const CostModel &model);

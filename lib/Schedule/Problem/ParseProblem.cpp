@@ -252,13 +252,17 @@ private:
     Math math;
     math.kind = static_cast<MathKind>(choice("what is computed", kMathWords));
     math.type = static_cast<rt::DType>(choice("its type", kTypeWords));
-    if (math.kind != MathKind::Product) {
+    bool isProduct = math.kind == MathKind::Product;
+    if (!isProduct)
       math.flops = integer("flops", 0, INT64_MAX);
-    } else {
+    if (isProduct || consume("heads")) {
       math.batch = integer("the batch", 0, kMaxTensorBytes);
       for (int64_t *size : {&math.m, &math.n, &math.k})
-        *size = integer("a size", 0, kMaxTensorBytes);
+        *size = integer("a size", isProduct ? 0 : 1, kMaxTensorBytes);
     }
+    // The operands that lie transposed.
+    math.transposeLhs = isProduct && consume("lhs");
+    math.transposeRhs = isProduct && consume("rhs");
     if (problem.internMath(math) != known)
       fail("this math is listed twice");
   }

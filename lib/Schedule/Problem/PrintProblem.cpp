@@ -99,9 +99,18 @@ private:
     word(kMathWords[unsigned(math.kind)]);
     word(kTypeWords[unsigned(math.type)]);
     if (math.kind != MathKind::Product)
-      return number(math.flops);
+      number(math.flops);
+    // A problem by hand need not say them of attention.
+    if (math.kind != MathKind::Product && math.m == 0)
+      return;
+    if (math.kind != MathKind::Product)
+      word("heads");
     for (int64_t size : {math.batch, math.m, math.n, math.k})
       number(size);
+    if (math.transposeLhs)
+      word("lhs");
+    if (math.transposeRhs)
+      word("rhs");
   }
 
   void print(const Kernel &kernel) {

@@ -20,7 +20,9 @@ bool Kernel::operator==(const Kernel &other) const {
 
 bool Math::operator==(const Math &other) const {
   return kind == other.kind && type == other.type && batch == other.batch &&
-         m == other.m && n == other.n && k == other.k && flops == other.flops;
+         m == other.m && n == other.n && k == other.k &&
+         transposeLhs == other.transposeLhs &&
+         transposeRhs == other.transposeRhs && flops == other.flops;
 }
 
 //===----------------------------------------------------------------------===//

@@ -221,6 +221,10 @@ TEST(ProblemText, NamesTheLineOfAnError) {
             "p:2: the line ends where a size should be");
   EXPECT_EQ(why("fsdp.problem 1\nmath product bf16 1 2 3 -4\n"),
             "p:2: a size is -4, and may be 0 to 72057594037927936");
+  EXPECT_EQ(why("fsdp.problem 1\nmath product bf16 1 2 3 4 rhs lhs\n"),
+            "p:2: 'lhs' has no meaning here");
+  EXPECT_EQ(why("fsdp.problem 1\nmath attention f32 1 heads 1 2 0 4\n"),
+            "p:2: a size is 0, and may be 1 to 72057594037927936");
   EXPECT_EQ(why("fsdp.problem 1\nmath sum bf16 1\n"),
             "p:2: what is computed is not called 'sum'");
   EXPECT_EQ(why("fsdp.problem 1\nmath attention f32 1\nmath attention f32 1\n"),
@@ -246,7 +250,11 @@ TEST(ProblemText, SurvivesItself) {
   const char *const timed = "fsdp.problem 1\ntarget \"test\"\npersistent 0\n"
                             "ranks 8\ntokens 64\n"
                             "math product bf16 1 2 3 4\n"
+                            "math product f32 1 2 3 4 lhs\n"
+                            "math product f32 1 2 3 4 lhs rhs\n"
+                            "math product f32 1 2 3 4 rhs\n"
                             "math attention_grad f32 5\n"
+                            "math attention_grad f32 5 heads 6 7 8 9\n"
                             "group 4 2\ngroup\ngroup 2 1 4 2\n"
                             "program \"t\"\nargument \"x\" 8\n"
                             "op collective fwd name \"g\" takes 0 gives 32 "

@@ -405,6 +405,48 @@ TEST(CostModel, AMatmulIsBoundByMemoryOrByItsOperations) {
               bytes / (3.35e12 * .85), 1e-11);
 }
 
+TEST(CostModel, RatesCountByTheirNearness) {
+  Machine machine = loadMachine("h100");
+  machine.products = {{MathType::F32,
+                       Layout::NT,
+                       {{{64, 64, 64}, 1e12}, {{1024, 1024, 1024}, 4e12}}}};
+  CostModel model(machine);
+  auto rate = [&](int64_t size, Layout layout = Layout::NT) {
+    double flops = 2 * std::pow(double(size), 3);
+    return flops /
+           model.matmul(1, size, size, size, MathType::F32, layout).seconds();
+  };
+  EXPECT_NEAR(rate(64), 1e12, 1e6);
+  EXPECT_NEAR(rate(1024), 4e12, 1e6);
+  // In the middle of both by powers of two.
+  EXPECT_NEAR(rate(256), 2.5e12, 1e6);
+  // A factor of 2 from one, of 8 from the other: 3^6 times the weight.
+  EXPECT_NEAR(rate(128), (729e12 + 4e12) / 730, 1e7);
+  // Far outside all count alike, and never more than the fastest.
+  EXPECT_GT(rate(1 << 18), 2.5e12);
+  EXPECT_LT(rate(1 << 18), 4e12);
+  // Twice the batch is twice the time; another layout has no rates.
+  EXPECT_EQ(model.matmul(2, 64, 64, 64, MathType::F32, Layout::NT),
+            model.matmul(1, 64, 64, 64, MathType::F32, Layout::NT) * 2);
+  machine.products.clear();
+  EXPECT_EQ(model.matmul(1, 64, 64, 64, MathType::F32, Layout::TN),
+            CostModel(machine).matmul(1, 64, 64, 64, MathType::F32));
+}
+
+TEST(CostModel, KernelsTakeTheirOwnTimeOrThatOfOthers) {
+  Machine machine = loadMachine("h100");
+  CostModel before(machine);
+  machine.kernels = {{"loss", {{1000, 5e-6}, {4000, 10e-6}}}};
+  CostModel some(machine);
+  EXPECT_EQ(some.memory(1000, "loss"), Duration::ofSeconds(5e-6));
+  EXPECT_EQ(some.memory(1000), before.memory(1000));
+  EXPECT_EQ(some.memory(0, "loss"), Duration());
+  machine.kernels.push_back({kPointwiseKernel, {{1000, 1e-6}}});
+  CostModel all(machine);
+  EXPECT_EQ(all.memory(1000, "gain"), Duration::ofSeconds(1e-6));
+  EXPECT_EQ(all.memory(3000, "gain"), Duration::ofSeconds(3e-6));
+}
+
 TEST(Duration, AddsWithoutOverflow) {
   Duration most = Duration::ofPicoseconds(Duration::kMost);
   EXPECT_EQ(Duration::ofSeconds(1e300), most);

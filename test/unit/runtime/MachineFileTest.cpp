@@ -165,6 +165,99 @@ TEST(MachineFile, ListsAreChecked) {
             "tables, not 513");
 }
 
+/// All that calibration writes.
+static const std::string kMeasured = R"([slowdown]
+collective = 0.75
+[[product]]
+type = "f32"
+layout = "nt"
+rates = [[8, 16, 32, 1e9], [16, 16, 32, 2.5e9]]
+[[product]]
+type = "bf16"
+layout = "tn"
+rates = [[8, 16, 32, 1e9]]
+[[attention_pass]]
+type = "f32"
+pass = "backward"
+rates = [[256, 256, 64, 1e9]]
+[[kernel]]
+name = "cross_entropy"
+points = [[4096, 1e-6], [8192, 2e-6]]
+)";
+
+TEST(MachineFile, WhatIsMeasuredReadsWhatItWrites) {
+  Machine machine = smallWith(kMeasured);
+  ASSERT_EQ(machine.products.size(), 2u);
+  EXPECT_EQ(machine.products[0].layout, Layout::NT);
+  EXPECT_EQ(machine.products[0].rates[1].sizes[0], 16);
+  EXPECT_EQ(machine.products[1].type, MathType::BF16);
+  ASSERT_EQ(machine.attentions.size(), 1u);
+  EXPECT_EQ(machine.attentions[0].pass, AttentionPass::Backward);
+  EXPECT_EQ(machine.kernels[0].points[1].second, 2e-6);
+  EXPECT_EQ(machine.slowdown.collective, 0.75);
+  std::string text = toToml(machine);
+  Machine again = readMachine(text, "again.toml");
+  EXPECT_EQ(toToml(again), text);
+  // Each number counts.
+  std::string fingerprint = fingerprintOf(machine);
+  EXPECT_EQ(fingerprintOf(again), fingerprint);
+  again.products[1].rates[0].flopsPerSecond *= 2;
+  EXPECT_NE(fingerprintOf(again), fingerprint);
+  again = machine;
+  again.attentions[0].rates[0].sizes[2] = 65;
+  EXPECT_NE(fingerprintOf(again), fingerprint);
+  again = machine;
+  again.kernels[0].points[0].second *= 2;
+  EXPECT_NE(fingerprintOf(again), fingerprint);
+}
+
+TEST(MachineFile, WhatIsMeasuredIsChecked) {
+  const std::string product = "[[product]]\ntype = \"f32\"\n";
+  const std::string nt = product + "layout = \"nt\"\n";
+  EXPECT_EQ(smallError(product),
+            "small.toml:16: [[product]]: layout is missing: say nn, nt, tn, "
+            "tt");
+  EXPECT_EQ(smallError(product + "layout = \"tx\"\n"),
+            "small.toml:18: [[product]]: layout: expected nn, nt, tn, tt; did "
+            "you mean 'tn'?");
+  EXPECT_EQ(smallError(nt),
+            "small.toml:16: [[product]]: rates is missing: list what was "
+            "measured");
+  EXPECT_EQ(smallError(nt + "rates = [[8, 8, 1e9]]\n"),
+            "small.toml:19: [[product]]: rates: expected three sizes and flop "
+            "per second");
+  EXPECT_EQ(smallError(nt + "rates = [[8, 8, 0, 1e9]]\n"),
+            "small.toml:19: [[product]]: rates: expected a number of elements, "
+            "1 to 1099511627776, not 0");
+  EXPECT_EQ(smallError(nt + "rates = [[8, 8, 8, -1]]\n"),
+            "small.toml:19: [[product]]: rates: expected flop per second, 1000 "
+            "to 1e+20, not -1");
+  EXPECT_EQ(smallError(nt + "rates = [[8, 8, 8, 1e9], [8, 8, 8, 2e9]]\n"),
+            "small.toml:19: [[product]]: rates: these sizes are listed twice; "
+            "remove one");
+  EXPECT_EQ(smallError(nt + "rates = []\n"),
+            "small.toml:19: [[product]]: rates: expected a list of 1 to 1024 "
+            "rates");
+  std::string good = nt + "rates = [[8, 8, 8, 1e9]]\n";
+  EXPECT_EQ(smallError(good + good),
+            "small.toml:20: [[product]]: the [[product]] of f32 nt is listed "
+            "twice; remove one");
+  EXPECT_EQ(smallError("[[attention_pass]]\ntype = \"bf16\"\npass = "
+                       "\"back\"\n")
+                .substr(0, 67),
+            "small.toml:18: [[attention_pass]]: pass: expected forward, "
+            "backward");
+  EXPECT_EQ(smallError("[[kernel]]\npoints = [[1, 1]]\n"),
+            "small.toml:16: [[kernel]]: name is missing: say what it is "
+            "called");
+  EXPECT_EQ(smallError("[[kernel]]\nname = \"copy\"\n"),
+            "small.toml:16: [[kernel]]: points is missing: list [bytes, "
+            "seconds]");
+  EXPECT_EQ(smallError("[slowdown]\ncollective = -0.5\n"),
+            "small.toml:17: [slowdown]: collective: expected a fraction, 0 to "
+            "100, not -0.5");
+}
+
 TEST(MachineFile, ABaseIsReplacedKeyByKey) {
   Machine base = loadMachine("h100");
   Machine own = readMachine("name = \"own\"\nbase = \"h100\"\n"
@@ -216,9 +309,12 @@ TEST(MachineFile, EveryKeyIsExplained) {
   Machine::Protocol protocol;
   Machine::Curve curve;
   Machine::Curve::Line line;
+  Machine::Product product;
+  Machine::AttentionRates attention;
   for (const std::vector<FileKey> &keys :
        {keysOf(machine), keysOf(profile), keysOf(machine.ring),
-        keysOf(protocol), keysOf(curve), keysOf(line)})
+        keysOf(protocol), keysOf(curve), keysOf(line), keysOf(product),
+        keysOf(attention)})
     for (const FileKey &key : keys) {
       std::string section = key.section;
       std::string name = section.empty() ? key.name : section + "." + key.name;

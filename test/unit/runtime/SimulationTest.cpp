@@ -141,6 +141,46 @@ TEST_F(Simulations, OthersTakeTheirBytes) {
   EXPECT_NEAR(microseconds("loss"), 1 + 1, 1e-6);
 }
 
+TEST_F(Simulations, MeasuredShapesAndKernelsCount) {
+  problem.kernels[1].isExpensive = true;
+  problem.maths[0].transposeRhs = true;
+  problem.maths[1].m = problem.maths[1].n = 64;
+  problem.maths[1].k = 32;
+  model = CostModel(readMachine(std::string(kMachine) + R"(
+[[product]]
+type = "bf16"
+layout = "nt"
+rates = [[100, 200, 50, 0.5e12], [100, 200, 51, 1e15]]
+[[attention_pass]]
+type = "bf16"
+pass = "forward"
+rates = [[64, 64, 32, 0.25e12]]
+[[kernel]]
+name = "pointwise"
+points = [[250000, 5e-6]]
+[[kernel]]
+name = "expensive"
+points = [[300000, 7e-6]]
+[[kernel]]
+name = "update"
+points = [[700000, 9e-6]]
+[[kernel]]
+name = "loss"
+points = [[100000, 11e-6]]
+)",
+                                "plain.toml"));
+  EXPECT_NEAR(microseconds("linear"), 4 + 1, 1e-6);
+  EXPECT_NEAR(microseconds("attention"), 4 + 1, 1e-6);
+  EXPECT_NEAR(microseconds("silu"), 5 + 1, 1e-6);
+  EXPECT_NEAR(microseconds("mul"), 7 + 1, 1e-6);
+  EXPECT_NEAR(microseconds("loss"), 11 + 1, 1e-6);
+  // The other direction has no rates, and this layout none.
+  EXPECT_NEAR(microseconds("attention_grad"), 2 + 1, 1e-6);
+  problem.maths[0].transposeLhs = true;
+  EXPECT_NEAR(microseconds("linear"), 2, 1e-6);
+  EXPECT_NEAR(step("evaluate").total.seconds() * 1e6, 9 + 1, 1e-6);
+}
+
 TEST_F(Simulations, WhatIsNoWorkTakesNoTime) {
   EXPECT_EQ(microseconds("read"), 0);
   EXPECT_EQ(microseconds("return"), 0);

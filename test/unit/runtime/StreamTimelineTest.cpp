@@ -209,6 +209,51 @@ TEST_F(Timelines, ItsTimeIsNotSlowed) {
   EXPECT_EQ(at(hold(3)), Times(0, 3));
 }
 
+TEST_F(Timelines, ComputeSlowsACollective) {
+  slowdowns.ofCollective = us(1000000);
+  uint32_t g = gather(3);
+  work(10);
+  EXPECT_EQ(at(g), Times(0, 6));
+  EXPECT_EQ(total(), 10);
+}
+
+TEST_F(Timelines, BothSlowEachOther) {
+  slow(Stream::Gather, 1);
+  slowdowns.ofCollective = us(1000000);
+  // A core's time is shared in halves: 8 that do 4 of each, then 3 of compute.
+  uint32_t g = gather(4);
+  EXPECT_EQ(at(work(7)), Times(0, 11));
+  EXPECT_EQ(at(g), Times(0, 8));
+  // Whoever waits leaves the core to the other: the bound is what both need.
+  EXPECT_EQ(line().bound, us(11));
+}
+
+TEST_F(Timelines, ACollectiveIsFastWhereComputeWaits) {
+  slowdowns.ofCollective = us(1000000);
+  uint32_t g = gather(5);
+  work(4); // 2 of 5
+  await(g);
+  EXPECT_EQ(at(g), Times(0, 7));
+  EXPECT_EQ(exposed(g), 3);
+}
+
+TEST_F(Timelines, TheNextBeginsWhereASlowOneEnds) {
+  slowdowns.ofCollective = us(500000);
+  uint32_t a = gather(2), b = reduce(4);
+  work(6); // 3 do 2, 3 do 2
+  uint32_t h = hold(1);
+  EXPECT_EQ(at(a), Times(0, 3));
+  EXPECT_EQ(at(b), Times(3, 8));
+  EXPECT_EQ(at(h), Times(8, 9));
+}
+
+TEST_F(Timelines, CopiesAreNotSlowed) {
+  slowdowns.ofCollective = us(1000000);
+  uint32_t c = copy(3);
+  work(4);
+  EXPECT_EQ(at(c), Times(0, 3));
+}
+
 TEST_F(Timelines, HostIssuesEverythingInOrder) {
   uint32_t a = work(1, 3), b = work(1, 3), r = start(Stream::Reduce, 1, 2);
   EXPECT_EQ(at(a), Times(3, 4));
@@ -306,6 +351,8 @@ public:
     Slowdowns slowdowns;
     for (int i = 1; i < rt::kStreams; ++i)
       slowdowns.perSecond[i] = Duration::ofSeconds(pick(0, 9) * 0.1);
+    if (pick(0, 1))
+      slowdowns.ofCollective = Duration::ofSeconds(pick(0, 9) * 0.2);
     return slowdowns;
   }
 
