@@ -7,10 +7,9 @@
 
 namespace fsdp::problem {
 
-/// Products of matrices by the sizes that follow from flops and bytes of an op,
-/// attention by half its flops (causal), all else by the bytes of the step's
-/// buffers; each kernel's launch besides. A problem outlives it.
-StepDuration stepTimes(const Problem &problem, const Program &program,
+/// Those of the simulation (Durations.h), of a program by its number; a
+/// collective takes none. Problem and cost outlive it.
+StepDuration stepTimes(const Problem &problem, size_t program,
                        const CostModel &cost);
 
 } // namespace fsdp::problem

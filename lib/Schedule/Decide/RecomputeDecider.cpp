@@ -13,7 +13,7 @@ static RecomputeOptions optionsOf(const Problem &problem, const Candidate &base,
     throw Error("no program has a backward pass, so that there is nothing to "
                 "compute again; decide by rule (compile.plan = \"rule\")");
   return recomputeOptions(problem, base, blocksOf(problem, *program),
-                          stepTimes(problem, problem.programs[*program], cost));
+                          stepTimes(problem, *program, cost));
 }
 
 RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,

@@ -120,8 +120,7 @@ Needs needsOf(const problem::Problem &problem,
   std::vector<int64_t> bounds = problem::lowerBounds(problem, peaks);
   needs.bytes = *std::max_element(bounds.begin(), bounds.end());
   problem::Sequence sequence = problem::order(problem, candidate, trained);
-  problem::StepDuration duration =
-      problem::stepTimes(problem, problem.programs[trained], cost);
+  problem::StepDuration duration = problem::stepTimes(problem, trained, cost);
   for (const problem::Step &step : sequence.steps)
     needs.time += duration(sequence, step);
   return needs;

@@ -7,10 +7,8 @@
 // is shown.
 //
 //===----------------------------------------------------------------------===//
-#include "RandomProgram.h"
+#include "PlanCase.h"
 #include "fsdp/Schedule/Decisions.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Transforms/Passes.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -107,102 +105,24 @@ private:
   std::vector<std::string> anchors;
 };
 
-/// How a plan fared.
-enum class Outcome { Kept, Refused, Failed };
-
-/// One random program with its inputs and what it should give.
-struct Case {
-  Case(MLIRContext &context, unsigned seed, int64_t limit = 1000)
-      : random(context, seed, limit), inputs(random.inputs()) {
-    bool update = seed % 2 == 1;
-    whole = random.get().clone();
-    bool good = succeeded(makeStep(*whole, update));
-    random.place();
-    good = good && succeeded(makeStep(random.get(), update));
-    random.pinSome();
-    good = good && succeeded(runPasses(random.get(), createCSEPass(),
-                                       createPropagate(), createExpand()));
-    PassManager manager(&context);
-    manager.addNestedPass<func::FuncOp>(createAddress());
-    isGood = good && succeeded(manager.run(random.get()));
-    if (isGood)
-      expected = run(trainOf(*whole), inputs);
-  }
-
-  /// Applies `plan` pass by pass; `why` says what went wrong.
-  Outcome apply(const Plan &plan, std::string &why) {
-    OwningOpRef<ModuleOp> copy = random.get().clone();
-    ModuleOp module = *copy;
-    MLIRContext *context = module.getContext();
-    module->setAttr(dist::kPlanAttr, toAttribute(context, plan));
-    ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
-      why += diagnostic.str() + "\n";
-      return success();
-    });
-    if (failed(runPasses(module, createPlan())))
-      return Outcome::Refused;
-    std::unique_ptr<Pass> passes[] = {createRemat(), createBucket(),
-                                      createOverlap()};
-    for (std::unique_ptr<Pass> &pass : passes) {
-      std::string name = pass->getArgument().str();
-      // Broken IR is a failure of the pass, and no plan refused.
-      PassManager manager(context);
-      manager.enableVerifier(false);
-      manager.addPass(std::move(pass));
-      if (failed(manager.run(module)))
-        return Outcome::Refused;
-      if (failed(verify(module)))
-        return Outcome::Failed;
-      why = check(module, name);
-      if (!why.empty())
-        return Outcome::Failed;
-    }
-    PassManager manager(context);
-    manager.addNestedPass<func::FuncOp>(createFuse());
-    manager.addPass(createVerifySchedule());
-    if (failed(manager.run(module)))
-      return Outcome::Failed;
-    why = check(module, "nn-fuse");
-    return why.empty() ? Outcome::Kept : Outcome::Failed;
-  }
-
-  std::string check(ModuleOp module, const std::string &pass) {
-    try {
-      GridOutputs actual = run(trainOf(module), inputs);
-      std::string found = difference(actual.state, expected.state);
-      for (const TensorMap &results : actual.results)
-        found += difference(results, expected.results[0]);
-      return found.empty() ? "" : "after " + pass + ": " + found;
-    } catch (const std::runtime_error &error) {
-      return "after " + pass + ": " + error.what();
-    }
-  }
-
-  RandomProgram random;
-  GridInputs inputs;
-  OwningOpRef<ModuleOp> whole;
-  GridOutputs expected;
-  bool isGood = false;
-};
-
 /// Leaves out what is not needed for a failure: rules, then ops.
 std::string shrink(MLIRContext &context, unsigned seed, Plan plan) {
   std::string why;
-  auto fails = [&](Case &program, const Plan &smaller) {
+  auto fails = [&](PlanCase &program, const Plan &smaller) {
     std::string now;
     bool failed =
-        program.isGood && program.apply(smaller, now) == Outcome::Failed;
+        program.isGood && program.apply(smaller, now) == PlanOutcome::Failed;
     if (failed)
       why = now;
     return failed;
   };
   int64_t limit = 1000;
   for (int64_t fewer = 1; fewer < 12 && limit == 1000; ++fewer) {
-    Case program(context, seed, fewer);
+    PlanCase program(context, seed, fewer);
     if (fails(program, plan))
       limit = fewer;
   }
-  Case program(context, seed, limit);
+  PlanCase program(context, seed, limit);
   for (size_t i = plan.rules.size(); i-- > 0;) {
     Plan smaller = plan;
     smaller.rules.erase(smaller.rules.begin() + i);
@@ -217,7 +137,7 @@ TEST(PlanMeaning, IsThatOfTheLogicalProgram) {
   PlacedContext context;
   int kept = 0, refused = 0;
   for (int seed = 0; seed < programs(); ++seed) {
-    Case program(context, seed);
+    PlanCase program(context, seed);
     ASSERT_TRUE(program.isGood) << "seed " << seed;
     DecisionPoints points(program.random.get());
     RandomPlans plans(seed, points);
@@ -225,15 +145,15 @@ TEST(PlanMeaning, IsThatOfTheLogicalProgram) {
       Plan plan = plans.next();
       std::string why;
       switch (program.apply(plan, why)) {
-      case Outcome::Kept:
+      case PlanOutcome::Kept:
         ++kept;
         break;
-      case Outcome::Refused:
+      case PlanOutcome::Refused:
         // A plan that cannot be applied is an error that says why.
         EXPECT_NE(why, "") << toJSON(plan);
         ++refused;
         break;
-      case Outcome::Failed:
+      case PlanOutcome::Failed:
         FAIL() << shrink(context, seed, plan);
       }
     }
@@ -247,7 +167,7 @@ TEST(PlanMeaning, SurvivesItsText) {
   PlacedContext context;
   int read = 0;
   for (int seed = 0; seed < std::min(programs(), 100); ++seed) {
-    Case program(context, seed);
+    PlanCase program(context, seed);
     DecisionPoints points(program.random.get());
     RandomPlans plans(seed, points);
     for (int tries = 0; tries < 5; ++tries) {
@@ -349,7 +269,7 @@ TEST(PlanMeaning, TheVerifierFindsFaults) {
   PlacedContext context;
   int planted = 0, same = 0;
   for (int seed = 0; seed < std::min(programs(), 40); ++seed) {
-    Case program(context, seed);
+    PlanCase program(context, seed);
     ModuleOp module = program.random.get();
     ASSERT_TRUE(
         succeeded(runPasses(module, createPlan(), createRemat(), createBucket(),

@@ -166,10 +166,6 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
 /// before refuse it.
 bool makeAddressed(RandomProgram &random, bool update) {
   MLIRContext *context = random.get().getContext();
-  auto forward = random.get().lookupSymbol<func::FuncOp>("forward");
-  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-    forward.setArgAttr(i, nn::kNameAttr,
-                       StringAttr::get(context, "x" + std::to_string(i)));
   random.place();
   if (failed(makeStep(random.get(), update)))
     return false;

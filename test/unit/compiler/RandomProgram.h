@@ -10,12 +10,14 @@
 
 #include "TinyLlama.h"
 #include "dialects/Fsdp/PlacementRules.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Interpreter/Grid.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <random>
 
 namespace fsdp {
@@ -25,13 +27,18 @@ using namespace fsdp::interpret;
 
 constexpr double kTolerance = 1e-9;
 
+/// What a random program looks like.
+enum class ProgramShape { Ops, Blocks };
+
 /// Makes one program from a seed.
 class RandomProgram {
 public:
-  /// With at most `limit` ops before the loss: a smaller program of the seed,
-  /// for a message.
-  RandomProgram(MLIRContext &context, unsigned seed, int64_t limit = 1000)
-      : limit(limit), generator(seed), builder(&context),
+  /// With at most `limit` ops before the loss (or in a block): a smaller
+  /// program of the seed, for a message.
+  RandomProgram(MLIRContext &context, unsigned seed, int64_t limit = 1000,
+                ProgramShape shape = ProgramShape::Ops)
+      : limit(limit), hasBlocks(shape == ProgramShape::Blocks), generator(seed),
+        builder(&context),
         module(ModuleOp::create(builder, builder.getUnknownLoc())) {
     makeMesh();
     makeProgram();
@@ -39,12 +46,19 @@ public:
 
   ModuleOp get() { return *module; }
 
-  /// Gives declarations and arguments a place.
+  /// Gives declarations and arguments a place; those of blocks agree.
   void place() {
-    for (auto parameter : module->getOps<nn::ParameterOp>())
-      parameter->setAttr(
-          dist::kPlacementAttr,
-          placementFor(parameter.getTensorType(), /*stored=*/true));
+    std::map<std::string, Attribute> placed;
+    for (auto parameter : module->getOps<nn::ParameterOp>()) {
+      auto place = [&] {
+        return placementFor(parameter.getTensorType(), /*stored=*/true);
+      };
+      std::string name = nn::withoutNumbers(parameter.getSymName());
+      if (hasBlocks && !placed.count(name))
+        placed[name] = place();
+      parameter->setAttr(dist::kPlacementAttr,
+                         hasBlocks ? placed[name] : Attribute(place()));
+    }
     for (unsigned i = 0; i < program.getNumArguments(); ++i)
       program.setArgAttr(i, dist::kPlacementAttr,
                          placementFor(program.getArgumentTypes()[i]));
@@ -52,10 +66,11 @@ public:
 
   /// Gives some values of @train a place.
   void pinSome() {
+    double share = hasBlocks ? 0.03 : 0.2;
     auto train = module->lookupSymbol<func::FuncOp>("train");
     SmallVector<Value> values;
     train.walk([&](nn::ShardingOpInterface op) {
-      bool placed = !op.getShardingRule().combines && chance(0.2);
+      bool placed = !op.getShardingRule().combines && chance(share);
       if (placed)
         llvm::append_range(values, op->getResults());
     });
@@ -160,11 +175,13 @@ private:
 
   Value parameter(ArrayRef<int64_t> shape) {
     for (auto old : module->getOps<nn::ParameterOp>()) // tied, now and then
-      if (old.getTensorType() == type(shape) && chance(0.5))
+      if (!hasBlocks && old.getTensorType() == type(shape) && chance(0.5))
         return read(old.getSymName(), shape);
     // In blocks, some of which agree in names.
     std::string name = "layers." + std::to_string(parameters / 2) + ".w" +
                        std::to_string(parameters % 2) + ".weight";
+    if (hasBlocks)
+      name = scope + ".w" + std::to_string(parameters) + ".weight";
     ++parameters;
     OpBuilder outside(program);
     nn::ParameterOp::create(outside, builder.getUnknownLoc(), name, type(shape),
@@ -190,8 +207,13 @@ private:
         builder, builder.getUnknownLoc(), "forward",
         FunctionType::get(builder.getContext(), arguments, type({})));
     program.setResultAttr(0, nn::kNameAttr, builder.getStringAttr("loss"));
+    for (unsigned i = 0; i < arguments.size(); ++i)
+      program.setArgAttr(i, nn::kNameAttr,
+                         builder.getStringAttr("arg" + std::to_string(i)));
     builder.setInsertionPointToStart(program.addEntryBlock());
     llvm::append_range(values, program.getArguments());
+    if (hasBlocks)
+      return makeBlocks();
     for (int64_t i = 0, count = 4 + below(8); i < std::min(count, limit); ++i)
       if (Value next = step(values[below(values.size())]))
         values.push_back(next);
@@ -208,6 +230,83 @@ private:
     Value weight = parameter(shapeOf(x));
     return make<nn::MSELossOp>(x, weight);
   }
+
+  //===--- Blocks ---------------------------------------------------------===//
+
+  /// `work` makes ops of `module`, whose parameters are called after it.
+  Value within(const std::string &module, llvm::function_ref<Value()> work) {
+    scope = module;
+    parameters = 0;
+    nn::ModuleScope ops(builder, builder.getStringAttr(module));
+    return work();
+  }
+
+  /// Blocks of one structure, one after another, between two other modules.
+  void makeBlocks() {
+    Value x = within("first", [&] { return linear(values[0], size()); });
+    uint64_t choices = generator();
+    for (int64_t i = 0, count = 2 + below(3); i < count; ++i)
+      x = within("layers." + std::to_string(i), [&] {
+        std::mt19937_64 rest(choices);
+        std::swap(generator, rest);
+        Value result = block(x);
+        std::swap(generator, rest);
+        return result;
+      });
+    Value loss = within("last", [&] { return lossOf(linear(x, size())); });
+    func::ReturnOp::create(builder, builder.getUnknownLoc(), loss);
+  }
+
+  Value linear(Value x, int64_t columns) {
+    return make<nn::LinearOp>(x, parameter({columns, shapeOf(x).back()}));
+  }
+
+  Value block(Value x) {
+    values = {x};
+    for (int64_t i = 0, count = 2 + below(4); i < std::min(count, limit); ++i)
+      values.push_back(sameShape(values[below(values.size())]));
+    // Nothing is for nothing.
+    Value sum = make<nn::AddOp>(x.getType(), x, values.back());
+    for (Value value : values)
+      if (value.use_empty())
+        sum = make<nn::AddOp>(x.getType(), sum, value);
+    return sum;
+  }
+
+  /// What leaves the shape of `x` as it is.
+  Value sameShape(Value x) {
+    SmallVector<int64_t> shape(shapeOf(x));
+    switch (below(8)) {
+    case 0:
+    case 1: {
+      Value inner = linear(x, size());
+      return linear(make<nn::SiluOp>(inner.getType(), inner), shape.back());
+    }
+    case 2:
+      return make<nn::MulOp>(x.getType(), x, like(x));
+    case 3:
+      return make<nn::SiluOp>(x.getType(), x);
+    case 4:
+      return make<nn::RMSNormOp>(x, parameter({shape.back()}), 1e-5);
+    case 5:
+      return make<nn::SoftmaxOp>(x.getType(), x);
+    case 6: {
+      int64_t d = below(shape.size());
+      SmallVector<int64_t> offsets(shape.size(), 0), twice = shape;
+      twice[d] *= 2;
+      offsets[d] = 1 + below(shape[d] - 1); // of both
+      Value both = make<nn::ConcatOp>(type(twice), ValueRange{x, like(x)}, d);
+      return make<nn::SliceOp>(type(shape), both, offsets);
+    }
+    default: {
+      Value moved = make<nn::TransposeOp>(x, ArrayRef<int64_t>{1, 0, 2});
+      moved = make<nn::SiluOp>(moved.getType(), moved);
+      return make<nn::TransposeOp>(moved, ArrayRef<int64_t>{1, 0, 2});
+    }
+    }
+  }
+
+  //===--- Ops ------------------------------------------------------------===//
 
   Value step(Value x) {
     SmallVector<int64_t> shape(shapeOf(x));
@@ -295,6 +394,8 @@ private:
   }
 
   int64_t limit;
+  bool hasBlocks;
+  std::string scope; // of the ops that are made
   std::mt19937_64 generator;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
