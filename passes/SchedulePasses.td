@@ -72,7 +72,9 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     complete, and the first of the three passes writes their decisions on the ops.
 
     The options below produce a plan by rule: the parameters of a block are gathered, dropped and reduced
-    together. `file` reads rules from JSON, as `fsdp-compile --emit=plan` prints them. Without `file`, the
+    together. A rule that recomputes, on at most eight ranks, awaits the reduction of what follows the last
+    block once 5,000 operations for each of its bytes have been computed, and not at the end of that block,
+    where most is alive. `file` reads rules from JSON, as `fsdp-compile --emit=plan` prints them. Without `file`, the
     rules that the module already carries are read. These rules override the plan by rule, and later rules
     override earlier ones, so three lines change three things. The resulting plan is written in full, with
     one set of rules for blocks that agree. A plan never changes a bit of the result. A file of version 1

@@ -1,6 +1,7 @@
 //===- DecisionPoints.cpp - What a plan can decide about ------------------===//
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Support/CheckedSize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -133,14 +134,59 @@ private:
 
 } // namespace
 
+/// Of one machine; the rule knows no other.
+static constexpr int64_t kRanksOfMachine = 8;
+/// What a GPU computes, with a margin, while a byte travels between those of
+/// one machine: H100s compute 2,600 operations.
+static constexpr int64_t kFlopsPerByte = 5000;
+
 DecisionPoints::DecisionPoints(ModuleOp module) {
+  for (auto found : module.getOps<dist::MeshOp>())
+    mesh = found;
   for (auto parameter : module.getOps<nn::ParameterOp>()) {
     orderOf[parameter.getSymName()] = names.size();
     names.push_back(parameter.getSymName());
   }
   for (auto program : module.getOps<func::FuncOp>())
-    if (!program.isExternal())
+    if (!program.isExternal()) {
       add(program.getBody().front());
+      findWhereReductionsAreOver(program.getBody().front());
+    }
+}
+
+void DecisionPoints::findWhereReductionsAreOver(Block &program) {
+  Addresses addresses(program);
+  // Of what has an address: what is computed before it.
+  std::vector<std::pair<int64_t, Operation *>> before;
+  llvm::DenseMap<Operation *, unsigned> place;
+  CheckedSize flops = 0;
+  for (Operation &op : program) {
+    place[&op] = place.size() + 1;
+    if (addresses.of(&op))
+      before.push_back({flops.saturated(), &op});
+    if (auto cost = dyn_cast<nn::CostOpInterface>(op))
+      flops += cost.getFlops();
+  }
+  for (const auto &entry : before) {
+    auto *found = points.find(addresses.of(entry.second));
+    if (found == points.end() || found->second.place != 0)
+      continue;
+    found->second.place = place.lookup(entry.second);
+    auto collective = dyn_cast<dist::CollectiveOpInterface>(entry.second);
+    if (!collective || !collective.isReduction() || !mesh)
+      continue;
+    int64_t ranks = mesh.sizeOf(dist::axisRefs(collective.getAxes()));
+    CheckedSize over =
+        CheckedSize(kFlopsPerByte) * collective.getWireBytes(ranks) +
+        entry.first;
+    auto at = llvm::partition_point(before, [&](const auto &other) {
+      return other.first < over.saturated();
+    });
+    if (ranks > kRanksOfMachine || at == before.end())
+      continue;
+    found->second.overPlace = place.lookup(at->second);
+    found->second.overBefore = addresses.of(at->second).getText().str();
+  }
 }
 
 void DecisionPoints::add(Block &program) {

@@ -55,6 +55,44 @@ static llvm::StringMap<std::string> unitsByRule(ArrayRef<StringRef> parameters,
   return unitOf;
 }
 
+/// What a rule says that computes values again, to save memory: the reduction
+/// of `unit`, which the backward pass gives first, is awaited when it is over,
+/// and not when the next one starts, at the end of a block. Most is alive in
+/// that block.
+static void awaitWhenOver(const std::string &unit, const DecisionPoints &points,
+                          llvm::MapVector<dist::OriginAttr, Decision> &all) {
+  if (unit.empty())
+    return;
+  unsigned last = 0, over = 0;
+  std::string before;
+  for (const auto &[origin, point] : points.all()) {
+    if (!point.isReduction() || all[origin].bucket != unit)
+      continue;
+    if (point.overBefore.empty())
+      return;
+    last = std::max(last, point.place);
+    if (point.overPlace > over) {
+      over = point.overPlace;
+      before = point.overBefore;
+    }
+  }
+  std::string next;
+  unsigned nextStart = 0;
+  for (const auto &[origin, point] : points.all()) {
+    if (!point.isReduction() || point.parameter.empty() || point.place <= last)
+      continue;
+    if (next.empty())
+      next = all[origin].bucket;
+    if (all[origin].bucket == next)
+      nextStart = std::max(nextStart, point.place);
+  }
+  if (before.empty() || over <= last || over >= nextStart)
+    return;
+  for (const auto &[origin, point] : points.all())
+    if (point.isReduction() && all[origin].bucket == unit)
+      all[origin].awaitBefore = before;
+}
+
 Decisions Decisions::byRule(const DecisionPoints &points,
                             const PlannerOptions &options) {
   llvm::StringMap<std::string> unitOf =
@@ -82,6 +120,8 @@ Decisions Decisions::byRule(const DecisionPoints &points,
                          options.reshard != ReshardPolicy::Never &&
                          decision.bucket != kept;
   }
+  if (!recomputed.empty() && options.bucket && options.overlap)
+    awaitWhenOver(unitOf.lookup(points.usedLast()), points, result.decisions);
   return result;
 }
 

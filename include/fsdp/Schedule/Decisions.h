@@ -37,6 +37,13 @@ struct DecisionPoint {
   /// So can it, in one pass over values that the backward pass uses anyway or
   /// that are free themselves: silu of a linear, norms.
   bool isFree = false;
+  /// Of an op, counted in its program.
+  unsigned place = 0;
+  /// Of a reduction over the ranks of one machine: the place and the address of
+  /// the op before which so much has been computed since that the reduction is
+  /// over. Empty where there is none.
+  unsigned overPlace = 0;
+  std::string overBefore;
 };
 
 using dist::Decision;
@@ -71,7 +78,9 @@ public:
 
 private:
   void add(mlir::Block &program);
+  void findWhereReductionsAreOver(mlir::Block &program);
 
+  dist::MeshOp mesh;
   llvm::StringSet<> anchors;
   llvm::MapVector<dist::OriginAttr, DecisionPoint> points;
   std::vector<DecidableOp> decidable;
