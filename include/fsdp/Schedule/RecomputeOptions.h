@@ -44,12 +44,21 @@ Blocks blocksOf(const Problem &problem, size_t program);
 std::optional<size_t> trainedProgram(const Problem &problem,
                                      const Candidate &candidate);
 
+/// An op of a problem.
+struct OpOfProgram {
+  size_t program = 0;
+  Id op = kNone;
+};
+
 /// Chain and sets: set number i of class c is what option i of it computes
 /// again.
 struct RecomputeOptions {
   Blocks blocks;
   BlockChain chain;
   std::vector<std::vector<OpSet>> sets;
+  /// Of each of Block::ops of each block: where it is, in every program with a
+  /// backward pass.
+  std::vector<std::vector<std::vector<OpOfProgram>>> places;
 };
 
 /// All sets of each class that no other one beats. `base` decides about all
@@ -60,7 +69,7 @@ RecomputeOptions recomputeOptions(const Problem &problem, const Candidate &base,
 
 /// `base`, and of each block the set number choice[block] of its class computed
 /// again, in every program with a backward pass.
-Candidate withRecomputation(const Problem &problem, const Candidate &base,
+Candidate withRecomputation(const Candidate &base,
                             const RecomputeOptions &options,
                             const std::vector<uint32_t> &choice);
 

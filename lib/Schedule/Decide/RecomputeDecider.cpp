@@ -22,7 +22,7 @@ RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,
       found(optionsOf(problem, base, cost)), frontier(found.chain) {}
 
 Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
-  Candidate candidate = withRecomputation(problem, base, found, choice);
+  Candidate candidate = withRecomputation(base, found, choice);
   std::vector<int64_t> peaks;
   for (size_t i = 0; i < problem.programs.size(); ++i)
     peaks.push_back(live(problem, order(problem, candidate, i)).peak);

@@ -230,14 +230,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Ops by their address, of every program with a backward pass.
-static std::map<std::string, std::vector<std::pair<size_t, Id>>>
+static std::map<std::string, std::vector<OpOfProgram>>
 recomputableOps(const Problem &problem) {
-  std::map<std::string, std::vector<std::pair<size_t, Id>>> found;
+  std::map<std::string, std::vector<OpOfProgram>> found;
   for (size_t number = 0; number < problem.programs.size(); ++number) {
     const Program &program = problem.programs[number];
     for (Id op = 0; op < program.ops.size(); ++op)
       if (program.ops[op].is(kCanRecompute))
-        found[addressOf(problem, program.ops[op])].emplace_back(number, op);
+        found[addressOf(problem, program.ops[op])].push_back({number, op});
   }
   return found;
 }
@@ -257,21 +257,42 @@ static void recomputeSet(Candidate &candidate, size_t program,
       recomputeOp(candidate, program, block.ops[i]);
 }
 
+static void findPlaces(const Problem &problem, RecomputeOptions &options) {
+  const Program &program = problem.programs[options.blocks.program];
+  auto ops = recomputableOps(problem);
+  for (const Block &block : options.blocks.all) {
+    auto &places = options.places.emplace_back();
+    for (Id op : block.ops)
+      places.push_back(ops[addressOf(problem, program.ops[op])]);
+  }
+}
+
 Candidate
-fsdp::problem::withRecomputation(const Problem &problem, const Candidate &base,
+fsdp::problem::withRecomputation(const Candidate &base,
                                  const RecomputeOptions &options,
                                  const std::vector<uint32_t> &choice) {
   Candidate candidate = base;
+  Id undecided = kNone;
+  std::vector<Id> again(base.decisions.size(), kNone);
+  auto decide = [&](Id &decided) {
+    if (decided != kNone && decided >= again.size())
+      return; // by another op of the same address
+    Id &known = decided == kNone ? undecided : again[decided];
+    if (known == kNone) {
+      Decision decision =
+          decided == kNone ? Decision() : base.decisions[decided];
+      decision.recompute = true;
+      known = candidate.add(decision);
+    }
+    decided = known;
+  };
   const Blocks &blocks = options.blocks;
-  const Program &program = problem.programs[blocks.program];
-  auto ops = recomputableOps(problem);
   for (size_t i = 0; i < blocks.all.size(); ++i) {
     OpSet set = options.sets[blocks.classOf[i]][choice[i]];
     for (size_t bit = 0; bit < blocks.all[i].ops.size(); ++bit)
       if (set >> bit & 1)
-        for (auto [number, op] :
-             ops[addressOf(problem, program.ops[blocks.all[i].ops[bit]])])
-          recomputeOp(candidate, number, op);
+        for (OpOfProgram place : options.places[i][bit])
+          decide(candidate.programs[place.program].of[place.op]);
   }
   return candidate;
 }
@@ -298,6 +319,7 @@ public:
     options.sets.resize(classes);
     options.chain.classes.resize(classes);
     options.chain.classOf = options.blocks.classOf;
+    findPlaces(problem, options);
   }
 
   RecomputeOptions run() {
