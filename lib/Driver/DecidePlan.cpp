@@ -27,32 +27,18 @@ fsdp::problemFor(ModuleOp module, const CompileOptions &options) {
 }
 
 llvm::Error fsdp::decidePlan(ModuleOp module, const CompileOptions &options) {
-  if (module->hasAttr(dist::kPlanAttr))
-    return llvm::createStringError(
-        "the text states a plan (fsdp.plan), and compile.plan = \"auto\" "
-        "decides itself; leave out one of them");
   CostModel model(loadMachine(options.compile.machine));
-  PlanTrials trials(module, options);
-  // What is no error is said when the decided plan is compiled.
-  ScopedDiagnosticHandler quiet(
-      module.getContext(), [](Diagnostic &diagnostic) {
-        return failure(diagnostic.getSeverity() == DiagnosticSeverity::Error);
-      });
-  if (failed(trials.address()))
-    return alreadyPrinted();
-  llvm::Expected<problem::Problem> problem =
-      problemFor(trials.unplanned(), options);
-  if (!problem)
-    return problem.takeError();
-  OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
-  if (!byRule)
-    return alreadyPrinted();
+  QuietPlanning quiet(module);
+  llvm::Expected<std::unique_ptr<Planning>> planning =
+      beginPlanning(module, options);
+  if (!planning)
+    return planning.takeError();
+  const Planning &from = **planning;
   simulation::Costs costs{model};
-  problem::ScheduleDecider decider(*problem,
-                                   schedule::candidateOf(*problem, *byRule),
-                                   costs, "train", decidesResharding(options));
-  std::optional<FoundPlan> found =
-      findPlan(trials, *problem, decider, options.pipeline.memoryBudget);
+  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
+                                   decidesResharding(options));
+  std::optional<FoundPlan> found = findPlan(from.trials, from.problem, decider,
+                                            options.pipeline.memoryBudget);
   if (!found)
     return alreadyPrinted();
   module->setAttr(dist::kPlanAttr,

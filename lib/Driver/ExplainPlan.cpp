@@ -5,6 +5,7 @@
 #include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Memory/Report.h"
+#include "fsdp/Schedule/ExplainSchedule.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Simulation/Simulate.h"
 #include "fsdp/Support/Text.h"
@@ -52,7 +53,9 @@ public:
                 simulate(schedule::candidateOf(problem, *planned))};
     appendAnswer(decided);
     appendRows(decided);
-    appendRules(decided, found->target);
+    appendRules(decided, *found);
+    if (found->schedule)
+      appendBuckets(*found);
     appendPrices();
     appendWords(*found);
     appendNotes();
@@ -133,25 +136,56 @@ private:
 
   /// What others do about communication, with the best recomputation in the
   /// same memory.
-  void appendRules(const Row &decided, int64_t target) {
+  void appendRules(const Row &decided, const FoundPlan &found) {
     appendFormat(text, "\n%-23s %10s %10s %12s\n", "communication", "step ms",
                  "/ decided", "live bytes");
     appendFormat(text, "%-23s %10.1f\n", "bound",
-                 milliseconds(decided.step.bound));
+                 milliseconds(found.schedule ? schedules.bound(*found.schedule)
+                                             : decided.step.bound));
     appendFormat(text, "%-23s %10.1f %10.3f\n", "decided",
                  milliseconds(decided.step.total), 1.0);
-    for (const problem::NamedChoice &rule : schedules.rules()) {
-      std::optional<problem::DecidedSchedule> with =
-          schedules.decide(target, rule.choice);
-      if (!with) {
+    for (const RuleStep &rule : found.rules) {
+      if (!rule.total) {
         appendFormat(text, "%-23s %10s\n", rule.name.c_str(), "no");
         continue;
       }
       appendFormat(text, "%-23s %10.1f %10.3f %12s\n", rule.name.c_str(),
-                   milliseconds(with->total),
-                   with->total.seconds() / decided.step.total.seconds(),
-                   formatBytes(with->bytes).c_str());
+                   milliseconds(*rule.total),
+                   rule.total->seconds() / decided.step.total.seconds(),
+                   formatBytes(rule.bytes).c_str());
     }
+  }
+
+  /// What hides each bucket, and why it is no other one.
+  void appendBuckets(const FoundPlan &found) {
+    static constexpr size_t kShown = 8;
+    std::vector<problem::ExplainedBucket> buckets = problem::explainBuckets(
+        schedules, *found.schedule, found.target, kShown);
+    appendFormat(text, "\n%-36s %8s %10s  %s\n", "collective", "takes ms",
+                 "exposed ms", "beside; what a change would take");
+    size_t hidden = 0;
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      hidden += buckets[i].exposed == Duration();
+      if (i < kShown)
+        appendBucket(buckets[i], found.schedule->total);
+    }
+    appendFormat(text, "%zu collectives, of which %zu are hidden wholly\n",
+                 buckets.size(), hidden);
+  }
+
+  void appendBucket(const problem::ExplainedBucket &bucket, Duration total) {
+    std::string changes;
+    for (const problem::ExplainedBucket::Change &change : bucket.changes) {
+      std::string by = change.total
+                           ? format("%+.1f", milliseconds(*change.total) -
+                                                 milliseconds(total))
+                           : "does not fit";
+      if (by != "+0.0" && by != "-0.0")
+        changes += (changes.empty() ? "; " : ", ") + change.what + " " + by;
+    }
+    appendFormat(text, "%-36s %8.1f %10.1f  %s%s\n", bucket.name.c_str(),
+                 milliseconds(bucket.takes), milliseconds(bucket.exposed),
+                 bucket.beside.c_str(), changes.c_str());
   }
 
   /// What each GiB costs where the budget is a few of them larger or smaller.
@@ -170,8 +204,8 @@ private:
                      formatBytes(decider.least().bytes).c_str());
         return;
       }
-      simulation::StepResult step = simulate(problem::withRecomputation(
-          problem, base, decider.options(), decided->choice));
+      simulation::StepResult step = simulate(
+          problem::withRecomputation(base, decider.options(), decided->choice));
       double compute = milliseconds(step.compute);
       std::string price =
           last ? format("%.1f", (compute - last->second) / (last->first - size))
@@ -249,27 +283,15 @@ private:
 llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
                                               const CompileOptions &options,
                                               const simulation::Costs &costs) {
-  if (module->hasAttr(dist::kPlanAttr))
-    return llvm::createStringError(
-        "the text states a plan (fsdp.plan), and --explain is about the one "
-        "that the compiler decides; leave it out");
-  PlanTrials trials(module, options);
-  ScopedDiagnosticHandler quiet(
-      module.getContext(), [](Diagnostic &diagnostic) {
-        return failure(diagnostic.getSeverity() == DiagnosticSeverity::Error);
-      });
-  if (failed(trials.address()))
-    return alreadyPrinted();
-  llvm::Expected<problem::Problem> problem =
-      problemFor(trials.unplanned(), options);
-  if (!problem)
-    return problem.takeError();
-  OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
-  if (!byRule)
-    return alreadyPrinted();
-  Explainer explainer(
-      trials, *problem, schedule::candidateOf(*problem, *byRule), costs,
-      options.pipeline.memoryBudget, decidesResharding(options));
+  QuietPlanning quiet(module);
+  llvm::Expected<std::unique_ptr<Planning>> planning =
+      beginPlanning(module, options);
+  if (!planning)
+    return planning.takeError();
+  const Planning &from = **planning;
+  Explainer explainer(from.trials, from.problem, from.byRule, costs,
+                      options.pipeline.memoryBudget,
+                      decidesResharding(options));
   std::optional<std::string> text = explainer.run();
   if (!text)
     return alreadyPrinted();

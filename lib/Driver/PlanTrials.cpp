@@ -1,7 +1,10 @@
 //===- PlanTrials.cpp - Plans for one module, tried on copies -------------===//
 #include "PlanTrials.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Driver/DecidePlan.h"
+#include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/DecidedPlan.h"
+#include "fsdp/Schedule/ProblemOf.h"
 #include "passes/Pipelines.h"
 
 using namespace fsdp;
@@ -60,6 +63,36 @@ std::optional<int64_t> PlanTrials::arena(const schedule::Plan &plan,
 }
 
 //===----------------------------------------------------------------------===//
+// What a plan is decided from
+//===----------------------------------------------------------------------===//
+
+QuietPlanning::QuietPlanning(ModuleOp module)
+    : handler(module.getContext(), [](Diagnostic &diagnostic) {
+        return failure(diagnostic.getSeverity() == DiagnosticSeverity::Error);
+      }) {}
+
+llvm::Expected<std::unique_ptr<Planning>>
+fsdp::beginPlanning(ModuleOp module, const CompileOptions &options) {
+  if (module->hasAttr(dist::kPlanAttr))
+    return llvm::createStringError(
+        "the text states a plan (fsdp.plan), and compile.plan = \"auto\" "
+        "decides itself; leave out one of them");
+  PlanTrials trials(module, options);
+  if (failed(trials.address()))
+    return alreadyPrinted();
+  llvm::Expected<problem::Problem> problem =
+      problemFor(trials.unplanned(), options);
+  if (!problem)
+    return problem.takeError();
+  OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
+  if (!byRule)
+    return alreadyPrinted();
+  problem::Candidate candidate = schedule::candidateOf(*problem, *byRule);
+  return std::make_unique<Planning>(
+      Planning{std::move(trials), std::move(*problem), std::move(candidate)});
+}
+
+//===----------------------------------------------------------------------===//
 // The plan for a budget
 //===----------------------------------------------------------------------===//
 
@@ -78,41 +111,60 @@ public:
 
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
-    // How much a plan leaves empty differs from plan to plan: what is fastest
-    // in live bytes may pack badly, and what the rule does may not.
-    if (failed(consider(decider.decide(budget), budget)) ||
-        failed(consider(decider.decide(budget, decider.byRule()), budget)))
+    if (failed(consider(decider.decide(budget), budget, /*refines=*/true)))
       return failure();
     // In fewer bytes another communication may be the fastest.
     if (best && best->target < budget - budget / kMuch)
-      if (failed(consider(decider.decide(best->target), best->target)))
+      if (failed(consider(decider.decide(best->target), best->target,
+                          /*refines=*/true)))
         return failure();
+    // How much a plan leaves empty differs from plan to plan: what is fastest
+    // in live bytes may pack badly, and what a rule does may not.
+    std::vector<RuleStep> rules;
+    for (const problem::NamedChoice &rule : decider.rules()) {
+      FailureOr<std::optional<problem::DecidedSchedule>> with = consider(
+          decider.decide(budget, rule.choice), budget, /*refines=*/false);
+      if (failed(with))
+        return failure();
+      rules.push_back({rule.name, std::nullopt, 0});
+      if (*with) {
+        rules.back().total = (*with)->total;
+        rules.back().bytes = (*with)->bytes;
+      }
+    }
+    if (best)
+      best->rules = std::move(rules);
     return std::move(best);
   }
 
 private:
   static constexpr int64_t kMuch = 100;
 
-  /// Decides again for the same communication until the arena fits.
-  LogicalResult consider(std::optional<problem::DecidedSchedule> decided,
-                         int64_t target) {
-    while (decided && (!best || decided->total < best->schedule->total)) {
+  /// Decides again for the same communication until the arena fits. Gives what
+  /// was decided last: it packs, takes as long as the best, or is nothing.
+  FailureOr<std::optional<problem::DecidedSchedule>>
+  consider(std::optional<problem::DecidedSchedule> decided, int64_t target,
+           bool refines) {
+    for (int tried = 0;
+         decided && (!best || decided->total < best->schedule->total);
+         ++tried) {
       schedule::Plan plan =
           schedule::toPlan(problem, decider.given(), decided->candidate);
       std::optional<int64_t> arena = trials.arena(plan);
       if (!arena)
         return failure();
       if (*arena <= budget) {
-        best =
-            FoundPlan{std::move(plan), "", std::move(decided), target, *arena};
-        return success();
+        best = FoundPlan{std::move(plan), "", decided, target, *arena, {}};
+        return decided;
       }
-      // Small steps find one that packs well.
-      int64_t step = std::max<int64_t>((*arena - budget) / 3, 1);
-      target = std::min(target, decided->bytes) - step;
-      decided = decider.decide(target, decided->communication);
+      // A small step finds one that packs well, and a large one ends.
+      int64_t step = (*arena - budget) / (tried == 0 ? 2 : 1);
+      target = std::min(target, decided->bytes) - std::max<int64_t>(step, 1);
+      decided = decider.decide(target, withoutPlaces(decided->communication));
+      if (decided && refines)
+        decided = decider.refine(std::move(*decided), target);
     }
-    return success();
+    return decided;
   }
 
   const PlanTrials &trials;
@@ -157,12 +209,25 @@ static void failBudget(const PlanTrials &trials, const schedule::Plan &plan,
   (void)trials.arena(plan, budget);
 }
 
+FailureOr<std::optional<FoundPlan>>
+fsdp::fitPlan(const PlanTrials &trials, const problem::Problem &problem,
+              problem::ScheduleDecider &decider, int64_t budget) {
+  FailureOr<std::optional<FoundPlan>> found =
+      Packer(trials, problem, decider, budget).run();
+  if (failed(found) || *found)
+    return found;
+  std::optional<FoundPlan> full = planOfFull(trials);
+  if (!full)
+    return failure();
+  return full->arena <= budget ? std::move(full) : std::nullopt;
+}
+
 std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
                                         const problem::Problem &problem,
                                         problem::ScheduleDecider &decider,
                                         int64_t budget) {
   FailureOr<std::optional<FoundPlan>> found =
-      Packer(trials, problem, decider, budget).run();
+      fitPlan(trials, problem, decider, budget);
   if (failed(found))
     return std::nullopt;
   if (*found)
@@ -170,12 +235,9 @@ std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
   std::optional<FoundPlan> full = planOfFull(trials);
   if (!full)
     return std::nullopt;
-  if (full->arena <= budget)
-    return full;
   schedule::Plan least = schedule::toPlan(
       problem, decider.given(),
-      problem::withRecomputation(problem, decider.given(),
-                                 decider.recompute().options(),
+      problem::withRecomputation(decider.given(), decider.recompute().options(),
                                  decider.recompute().least().choice));
   std::optional<int64_t> arena = trials.arena(least);
   if (arena)

@@ -5,6 +5,8 @@
 #include "fsdp/Config/CompileOptions.h"
 #include "fsdp/Schedule/Plan.h"
 #include "fsdp/Schedule/ScheduleDecider.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Error.h"
 
 namespace fsdp {
 
@@ -37,6 +39,38 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> addressed;
 };
 
+/// What a plan is decided from.
+struct Planning {
+  PlanTrials trials;
+  problem::Problem problem;
+  problem::Candidate byRule;
+};
+
+/// That of `module`, a model's graph without a plan. Errors are as
+/// decidePlan's.
+llvm::Expected<std::unique_ptr<Planning>>
+beginPlanning(mlir::ModuleOp module, const CompileOptions &options);
+
+/// While it lives, nothing but errors is printed: the rest is said when the
+/// decided plan is compiled.
+class QuietPlanning {
+public:
+  explicit QuietPlanning(mlir::ModuleOp module);
+
+private:
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+/// What a known rule about communication takes in the same budget, with the
+/// cheapest recomputation: a step whose arena fits, or where even fewer bytes
+/// take longer than what was found, that.
+struct RuleStep {
+  std::string name;
+  /// None where nothing fits.
+  std::optional<Duration> total;
+  int64_t bytes = 0; ///< DecidedSchedule::bytes.
+};
+
 /// A plan whose arena fits into a budget.
 struct FoundPlan {
   schedule::Plan plan;
@@ -46,12 +80,19 @@ struct FoundPlan {
   /// The live bytes for which it was decided: what packs into the budget.
   int64_t target = 0;
   int64_t arena = 0;
+  std::vector<RuleStep> rules; ///< ScheduleDecider::rules(); none is faster.
 };
 
 /// Whether it is decided what stays gathered: no setting says it.
 bool decidesResharding(const CompileOptions &options);
 
-/// That of the fastest step; nothing after an error, which names the largest
+/// That of the fastest step, or none where nothing fits; fails after an error
+/// that has been printed.
+mlir::FailureOr<std::optional<FoundPlan>>
+fitPlan(const PlanTrials &trials, const problem::Problem &problem,
+        problem::ScheduleDecider &decider, int64_t budget);
+
+/// The same; where nothing fits that is an error, which names the largest
 /// buffers of the plan with the smallest arena.
 std::optional<FoundPlan> findPlan(const PlanTrials &trials,
                                   const problem::Problem &problem,

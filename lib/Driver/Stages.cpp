@@ -47,6 +47,8 @@ public:
   llvm::Error run();
   Expected<PlannedProblem> plan();
   Expected<std::string> explain(const simulation::Costs &costs);
+  Expected<Comparison> compare(const std::vector<simulation::Costs> &costs,
+                               const std::vector<int64_t> &budgets);
 
 private:
   llvm::Error read();
@@ -512,6 +514,15 @@ Expected<std::string> Compilation::explain(const simulation::Costs &costs) {
   return explainPlan(*module, request.config, costs);
 }
 
+Expected<Comparison>
+Compilation::compare(const std::vector<simulation::Costs> &costs,
+                     const std::vector<int64_t> &budgets) {
+  DiagnosticPrinter printer(sources, &context);
+  if (llvm::Error error = readUnplanned())
+    return error;
+  return comparePlans(*module, request.config, costs, budgets);
+}
+
 Expected<PlannedProblem> Compilation::plan() {
   DiagnosticPrinter printer(sources, &context);
   if (llvm::Error error = readUnplanned())
@@ -541,6 +552,13 @@ Expected<std::string> fsdp::explain(Request request,
                                     const simulation::Costs &costs) {
   request.emit = Stage::Problem;
   return Compilation(request, llvm::nulls()).explain(costs);
+}
+
+Expected<Comparison> fsdp::compare(Request request,
+                                   const std::vector<simulation::Costs> &costs,
+                                   const std::vector<int64_t> &budgets) {
+  request.emit = Stage::Problem;
+  return Compilation(request, llvm::nulls()).compare(costs, budgets);
 }
 
 llvm::Error fsdp::compile(const Request &request, llvm::raw_ostream &log) {

@@ -66,8 +66,13 @@ private:
     Rule rule;
     problem::Decision from = decisionOf(base, before),
                       to = decisionOf(candidate, after);
+    // Of a clone that `base` does not have, the rule may decide anything.
+    bool isNew = again && before == problem::kNone && after != problem::kNone;
     dist::forEachDecisionField([&](const auto &field) {
-      if (field.in(from) != field.in(to))
+      bool mayDiffer = isNew && field.about != dist::DecidedOps::Values &&
+                       field.about != dist::DecidedOps::Reductions &&
+                       field.domain != dist::FieldDomain::Address;
+      if (field.in(from) != field.in(to) || mayDiffer)
         field.in(rule.overrides) = field.in(to);
     });
     if (!saysSomething(rule.overrides))

@@ -2,6 +2,7 @@
 #include "CalibrateCommand.h"
 #include "CompilerTool.h"
 #include "fsdp/Driver/CompileCommand.h"
+#include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/ProblemText.h"
 #include "fsdp/Simulation/RowFit.h"
 #include "fsdp/Simulation/StepReport.h"
@@ -100,6 +101,12 @@ static cl::opt<bool> wantExplain(
     "explain",
     cl::desc("Print what --memory-budget costs: the plan that compile.plan = "
              "auto decides, the price of each GiB, and other policies"),
+    cl::cat(category));
+static cl::opt<bool> wantCompare(
+    "compare",
+    cl::desc("Print the decided plan beside what others do, for each of "
+             "several --machine A,B and --memory-budget C,D; fails where "
+             "another one is faster"),
     cl::cat(category));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::value_desc("SIZE"),
@@ -247,6 +254,47 @@ static llvm::Error explainBudget(const char *argv0,
   return llvm::Error::success();
 }
 
+static std::vector<std::string> splitAtCommas(StringRef text) {
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',', -1, /*KeepEmpty=*/false);
+  return {parts.begin(), parts.end()};
+}
+
+static llvm::Error compareWithRules(const char *argv0,
+                                    std::vector<std::string> settings) {
+  if (!problemPath.empty() || wantJson || wantAll || !tracePath.empty() ||
+      wantExplain)
+    throw Error("--compare goes without --problem, --json, --all, --trace and "
+                "--explain: it is a table about a model");
+  std::vector<CostModel> models;
+  std::vector<int64_t> budgets;
+  for (const std::string &name : splitAtCommas(machineName))
+    models.emplace_back(loadMachine(name), loadProfile(profileName));
+  for (const std::string &size : splitAtCommas(memoryBudget)) {
+    llvm::Expected<int64_t> bytes = parseBytes(size);
+    if (!bytes)
+      throw Error("--memory-budget: " + llvm::toString(bytes.takeError()));
+    budgets.push_back(*bytes);
+  }
+  if (models.empty() || budgets.empty())
+    throw Error("--compare needs --memory-budget, and a --machine");
+  std::vector<simulation::Costs> costs;
+  for (const CostModel &model : models)
+    costs.push_back({model, sums});
+  memoryBudget = std::to_string(budgets.front());
+  settings.push_back("--compile.plan=auto");
+  llvm::Expected<Comparison> compared =
+      compare(requestOf(argv0, std::move(settings)), costs, budgets);
+  if (!compared)
+    return compared.takeError();
+  writeFileAtomically(outputPath, compared->text);
+  if (compared->slower != 0)
+    return llvm::createStringError(
+        llvm::formatv("in {0} of {1} cases a known rule is faster",
+                      compared->slower, compared->cases));
+  return llvm::Error::success();
+}
+
 static llvm::Error simulateStep(const char *argv0,
                                 std::vector<std::string> settings) {
   // What costs nothing is checked first.
@@ -339,6 +387,7 @@ int main(int argc, char **argv) {
       throw Error("--for and --seconds go with --calibrate");
     else if (llvm::Error error =
                  wantCalibrate ? calibrate(argv[0], std::move(settings))
+                 : wantCompare ? compareWithRules(argv[0], std::move(settings))
                  : wantExplain ? explainBudget(argv[0], std::move(settings))
                                : simulateStep(argv[0], std::move(settings))) {
       message = llvm::toString(std::move(error));

@@ -3,6 +3,7 @@
 #define FSDP_DRIVER_STAGES_H
 
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Driver/ComparePlans.h"
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Families/ModelSpec.h"
 #include "fsdp/Schedule/ProblemOrder.h"
@@ -63,6 +64,12 @@ llvm::Expected<PlannedProblem> planProblem(Request request);
 /// (ExplainPlan.h). Errors are as compile's.
 llvm::Expected<std::string> explain(Request request,
                                     const simulation::Costs &costs);
+
+/// What is decided in each budget, by the times of each of `costs`, beside
+/// known rules (ComparePlans.h). Errors are as compile's.
+llvm::Expected<Comparison> compare(Request request,
+                                   const std::vector<simulation::Costs> &costs,
+                                   const std::vector<int64_t> &budgets);
 
 /// Runs the stages up to the wanted one and writes what it gives. A summary
 /// goes to `log`. On failure the diagnostics have been printed and the error's

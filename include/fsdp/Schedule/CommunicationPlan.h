@@ -57,8 +57,11 @@ struct TransferBucket {
   uint32_t count = 0;
   /// Of gathers Decision::prefetch, of reductions Decision::defer.
   uint32_t distance = 1;
+  /// Of gathers Decision::startAfter, of reductions Decision::awaitBefore.
+  std::string place = {};
   bool operator==(const TransferBucket &other) const {
-    return count == other.count && distance == other.distance;
+    return count == other.count && distance == other.distance &&
+           place == other.place;
   }
 };
 
@@ -76,6 +79,9 @@ struct CommunicationChoice {
   }
   bool operator==(const CommunicationChoice &other) const;
 };
+
+/// `choice` without any TransferBucket::place.
+CommunicationChoice withoutPlaces(CommunicationChoice choice);
 
 /// `base` with what `choice` says about transfers, in all programs.
 Candidate withCommunication(const Candidate &base, const Transfers &transfers,

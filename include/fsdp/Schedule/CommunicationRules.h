@@ -17,6 +17,10 @@ namespace fsdp::problem {
 struct BucketFamily {
   /// Blocks in a bucket; 0: each transfer alone. -2: half a block, and so on.
   int gather = 1, reduce = 1;
+  /// The last buckets of a pass, or the first ones too, have 1, 2, 4, … blocks:
+  /// compute begins early, and has little left when the last one arrives.
+  enum Ramps { Never, AtEnd, AtBothEnds };
+  Ramps gatherRamps = Never, reduceRamps = Never;
   uint32_t prefetch = 1, defer = 1;
   /// How many blocks stay gathered, and which: those used last, first, or
   /// evenly between. Other units are kept as by rule.

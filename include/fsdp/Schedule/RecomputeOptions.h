@@ -44,7 +44,7 @@ Blocks blocksOf(const Problem &problem, size_t program);
 std::optional<size_t> trainedProgram(const Problem &problem,
                                      const Candidate &candidate);
 
-/// An op of a program, both by their numbers.
+/// An op of a problem.
 struct OpOfProgram {
   size_t program = 0;
   Id op = kNone;
@@ -56,8 +56,9 @@ struct RecomputeOptions {
   Blocks blocks;
   BlockChain chain;
   std::vector<std::vector<OpSet>> sets;
-  /// Of each op of each block: the ops of its address in all programs.
-  std::vector<std::vector<std::vector<OpOfProgram>>> sameAddress;
+  /// Of each of Block::ops of each block: where it is, in every program with a
+  /// backward pass.
+  std::vector<std::vector<std::vector<OpOfProgram>>> places;
 };
 
 /// All sets of each class that no other one beats. `base` decides about all
@@ -68,7 +69,7 @@ RecomputeOptions recomputeOptions(const Problem &problem, const Candidate &base,
 
 /// `base`, and of each block the set number choice[block] of its class computed
 /// again, in every program with a backward pass.
-Candidate withRecomputation(const Problem &problem, const Candidate &base,
+Candidate withRecomputation(const Candidate &base,
                             const RecomputeOptions &options,
                             const std::vector<uint32_t> &choice);
 

@@ -15,6 +15,8 @@
 
 #include "fsdp/Schedule/CommunicationRules.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
+#include "fsdp/Simulation/StreamTimeline.h"
+#include <array>
 #include <memory>
 
 namespace fsdp::problem {
@@ -25,7 +27,20 @@ struct DecidedSchedule {
   Candidate candidate;          ///< Both.
   Duration total;               ///< Of the simulated step.
   int64_t bytes = 0;            ///< As Decided::bytes.
+  /// What the labels of recomputation had (RecomputeDecider::choose).
+  int64_t room = 0;
 };
+
+/// How a bucket travels.
+struct BucketTravel {
+  bool isMade = false;     ///< It has a transfer that is not left out.
+  Duration takes, exposed; ///< exposed: compute waits for it.
+  std::string beside;      ///< ExplainedBucket::beside, where it is asked for.
+};
+/// Of the buckets of a choice, by TransferKind.
+using BucketTravels = std::array<std::vector<BucketTravel>, kTransferKinds>;
+
+class ScheduleScorer;
 
 class ScheduleDecider {
 public:
@@ -41,6 +56,20 @@ public:
   /// With that communication.
   std::optional<DecidedSchedule> decide(int64_t budget,
                                         const CommunicationChoice &choice);
+  /// The same, or nothing where that is no faster than `best`, or as fast and
+  /// needs as many bytes. Nothing too where it is no faster in more bytes.
+  std::optional<DecidedSchedule>
+  decideFaster(int64_t budget, const CommunicationChoice &choice,
+               const std::optional<DecidedSchedule> &best);
+  /// What the computation of `found` takes at least, whatever is decided about
+  /// communication (lib/Schedule/Decide/ScheduleBound.h).
+  Duration bound(const DecidedSchedule &found);
+  /// How each bucket of `found` travels.
+  BucketTravels travels(const DecidedSchedule &found, bool saysBeside = false);
+  /// With gathers that start as late, and reductions that are awaited as early
+  /// as takes no time, where that needs fewer bytes; with these less is
+  /// computed again. No slower than `found`.
+  DecidedSchedule refine(DecidedSchedule found, int64_t budget);
 
   /// What is decided before.
   const Candidate &given() const { return base; }
@@ -52,14 +81,26 @@ public:
   const std::vector<NamedChoice> &rules() const { return known; }
 
 private:
-  struct Scorer;
+  static constexpr int kRefinements = 4;
+  static constexpr int64_t kLeastPart = 2000;
+
+  /// What labels choose in `room` bytes.
+  std::optional<DecidedSchedule> decideIn(int64_t room,
+                                          const CommunicationChoice &choice);
+  /// What fits into `budget`, from `room` on, by the programs of the step.
+  std::optional<DecidedSchedule>
+  decideFrom(int64_t room, int64_t budget, const CommunicationChoice &choice,
+             const std::optional<DecidedSchedule> &best);
+  DecidedSchedule placeLate(DecidedSchedule found);
+  std::string computesBeside(const simulation::Interval &interval) const;
 
   const Problem &problem;
+  const simulation::Costs costs;
   Candidate base;
   RecomputeDecider recomputation;
   Transfers moved;
   std::vector<NamedChoice> known;
-  std::unique_ptr<Scorer> scorer;
+  std::unique_ptr<ScheduleScorer> scorer;
 };
 
 } // namespace fsdp::problem

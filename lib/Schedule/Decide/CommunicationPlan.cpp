@@ -13,6 +13,13 @@ bool CommunicationChoice::operator==(const CommunicationChoice &other) const {
   return isKept == other.isKept;
 }
 
+CommunicationChoice fsdp::problem::withoutPlaces(CommunicationChoice choice) {
+  for (std::vector<TransferBucket> &buckets : choice.buckets)
+    for (TransferBucket &bucket : buckets)
+      bucket.place.clear();
+  return choice;
+}
+
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
@@ -206,8 +213,10 @@ public:
       Decision decision;
       decision.bucket = names[b];
       decision.overlap = true;
-      (kind == TransferKind::Reduce ? decision.defer : decision.prefetch) =
-          choice[kind][b].distance;
+      const TransferBucket &bucket = choice[kind][b];
+      bool isReduction = kind == TransferKind::Reduce;
+      (isReduction ? decision.defer : decision.prefetch) = bucket.distance;
+      (isReduction ? decision.awaitBefore : decision.startAfter) = bucket.place;
       // By whether it is repeated.
       Id number[2] = {kNone, kNone};
       for (uint32_t i = 0; i < choice[kind][b].count; ++i) {

@@ -1,8 +1,8 @@
 //===- CommunicationRules.cpp - What others do about communication --------===//
 #include "fsdp/Schedule/CommunicationRules.h"
+#include "OverlapRules.h"
 #include <algorithm>
 #include <functional>
-#include <map>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -29,35 +29,76 @@ bucketsOf(const TransferList &list, uint32_t distance, EndsAfter endsAfter) {
   return buckets;
 }
 
-/// Into buckets of `size` blocks; see BucketFamily.
-static std::vector<TransferBucket> blockBuckets(const Transfers &transfers,
-                                                TransferKind kind, int size,
-                                                uint32_t distance) {
+/// How many blocks each bucket has.
+static std::vector<int> bucketSizes(int blocks, int size,
+                                    BucketFamily::Ramps ramps) {
+  std::vector<int> sizes, last;
+  auto take = [&](std::vector<int> &from, int most) {
+    if (blocks == 0)
+      return;
+    from.push_back(std::min(most, blocks));
+    blocks -= from.back();
+  };
+  if (ramps != BucketFamily::Never)
+    for (int most = 1; most < size; most *= 2) {
+      take(last, most);
+      if (ramps == BucketFamily::AtBothEnds)
+        take(sizes, most);
+    }
+  while (blocks > 0)
+    take(sizes, size);
+  sizes.insert(sizes.end(), last.rbegin(), last.rend());
+  return sizes;
+}
+
+/// A bucket for each unit, or for about so many equal parts of it.
+static std::vector<TransferBucket> unitBuckets(const Transfers &transfers,
+                                               TransferKind kind, int parts,
+                                               uint32_t distance) {
   const TransferList &list = transfers[kind];
   std::vector<int64_t> bytes(transfers.units.size());
   for (const Transfer &transfer : list)
     bytes[transfer.unit] += transfer.bytes;
-  int blocks = 0;
   int64_t sent = 0;
   return bucketsOf(list, distance, [&](Id i) {
-    if (size == 0)
-      return true;
-    uint32_t unit = list[i].unit, next = list[i + 1].unit;
+    uint32_t unit = list[i].unit;
     sent += list[i].bytes;
-    if (unit == next) {
-      int64_t part = bytes[unit] / std::max(-size, 1);
-      if (size > 0 || sent < part)
-        return false;
+    bool ends = unit != list[i + 1].unit || sent >= bytes[unit] / parts;
+    if (ends)
       sent = 0;
-      return true;
-    }
-    sent = 0;
-    if (size < 0 || !transfers.isBlock[unit] || !transfers.isBlock[next] ||
-        ++blocks == size) {
+    return ends;
+  });
+}
+
+/// Into buckets of `size` blocks; see BucketFamily.
+static std::vector<TransferBucket> blockBuckets(const Transfers &transfers,
+                                                TransferKind kind, int size,
+                                                BucketFamily::Ramps ramps,
+                                                uint32_t distance) {
+  const TransferList &list = transfers[kind];
+  if (size == 0)
+    return bucketsOf(list, distance, [](Id) { return true; });
+  if (size < 0)
+    return unitBuckets(transfers, kind, -size, distance);
+  std::vector<bool> isThere(transfers.units.size());
+  for (const Transfer &transfer : list)
+    isThere[transfer.unit] = transfers.isBlock[transfer.unit];
+  std::vector<int> sizes = bucketSizes(
+      static_cast<int>(std::count(isThere.begin(), isThere.end(), true)), size,
+      ramps);
+  size_t bucket = 0;
+  int blocks = 0;
+  return bucketsOf(list, distance, [&](Id i) {
+    uint32_t unit = list[i].unit, next = list[i + 1].unit;
+    if (unit == next)
+      return false;
+    if (transfers.isBlock[unit] && bucket < sizes.size() &&
+        ++blocks == sizes[bucket]) {
+      ++bucket;
       blocks = 0;
       return true;
     }
-    return false;
+    return !transfers.isBlock[unit] || !transfers.isBlock[next];
   });
 }
 
@@ -86,10 +127,11 @@ CommunicationChoice fsdp::problem::choiceOf(const Transfers &transfers,
                                             const BucketFamily &family) {
   CommunicationChoice choice;
   for (TransferKind kind : {TransferKind::Forward, TransferKind::Again})
-    choice[kind] =
-        blockBuckets(transfers, kind, family.gather, family.prefetch);
-  choice[TransferKind::Reduce] = blockBuckets(transfers, TransferKind::Reduce,
-                                              family.reduce, family.defer);
+    choice[kind] = blockBuckets(transfers, kind, family.gather,
+                                family.gatherRamps, family.prefetch);
+  choice[TransferKind::Reduce] =
+      blockBuckets(transfers, TransferKind::Reduce, family.reduce,
+                   family.reduceRamps, family.defer);
   choice.isKept = keptUnits(transfers, family);
   return choice;
 }
@@ -100,78 +142,10 @@ CommunicationChoice fsdp::problem::choiceOf(const Transfers &transfers,
 
 namespace {
 
-/// What the rules ask about a list of transfers.
-class ListTimes {
-public:
-  ListTimes(const Problem &problem, const Candidate &base,
-            const Transfers &transfers, const simulation::Costs &costs)
-      : problem(problem), program(problem.programs[transfers.program]),
-        transfers(transfers), costs(costs) {
-    findCompute(base);
-  }
-
-  /// Of [begin, end) as one bucket.
-  Duration travel(TransferKind kind, Id begin, Id end) const {
-    std::map<Id, std::vector<Id>> byKey;
-    for (Id i = begin; i < end; ++i)
-      for (Id op : transfers[kind][i].ops)
-        byKey[program.collective(program.ops[op]).key].push_back(op);
-    Duration all;
-    for (const auto &[key, ops] : byKey)
-      all += costs.model.collective(
-          simulation::callOf(problem, program, ops, costs));
-    return all;
-  }
-
-  /// Of the work from transfer `i` of a pass to the next.
-  Duration compute(TransferKind kind, Id i) const {
-    return between[int(kind)][i];
-  }
-
-private:
-  /// By the order of the rule.
-  void findCompute(const Candidate &base) {
-    for (int kind = 0; kind < kTransferKinds; ++kind)
-      between[kind].resize(transfers.lists[kind].size());
-    Sequence sequence = order(problem, base, transfers.program);
-    Id last[kTransferKinds] = {kNone, kNone, kNone};
-    for (const Step &step : sequence.steps) {
-      if (step.collective == CollectiveRole::None) {
-        Duration time =
-            simulation::durationOf(problem, program, sequence, step, costs);
-        for (int kind = 0; kind < kTransferKinds; ++kind)
-          if (last[kind] != kNone)
-            between[kind][last[kind]] += time;
-        continue;
-      }
-      for (Id i = step.members.begin; i < step.members.end(); ++i) {
-        const Member &member = sequence.members[i];
-        const Transfers::Place &place =
-            transfers.places[transfers.program][member.op];
-        TransferKind kind = place.reduce != kNone ? TransferKind::Reduce
-                            : member.isAgain      ? TransferKind::Again
-                                                  : TransferKind::Forward;
-        Id number = place.reduce != kNone ? place.reduce
-                    : member.isAgain      ? place.again
-                                          : place.forward;
-        if (number != kNone)
-          last[int(kind)] = number;
-      }
-    }
-  }
-
-  const Problem &problem;
-  const Program &program;
-  const Transfers &transfers;
-  const simulation::Costs &costs;
-  std::vector<Duration> between[kTransferKinds];
-};
-
 class RuleMaker {
 public:
-  RuleMaker(const Problem &problem, const Candidate &base,
-            const Transfers &transfers, const simulation::Costs &costs)
-      : transfers(transfers), times(problem, base, transfers, costs) {}
+  RuleMaker(const Transfers &transfers, const TransferTimes &times)
+      : transfers(transfers), times(times) {}
 
   /// With buckets of `gather` and `reduce`, whose arguments are those of
   /// endsAfter and where the bucket begins.
@@ -192,10 +166,7 @@ public:
   }
 
   int64_t bytes(TransferKind kind, Id begin, Id end) const {
-    int64_t sum = 0;
-    for (Id i = begin; i < end; ++i)
-      sum += transfers[kind][i].bytes;
-    return sum;
+    return times.bytes(kind, begin, end);
   }
 
   /// As DDP and XLA's combiners: up to a number of bytes.
@@ -245,7 +216,7 @@ private:
   }
 
   const Transfers &transfers;
-  ListTimes times;
+  const TransferTimes &times;
 };
 
 } // namespace
@@ -254,7 +225,8 @@ std::vector<NamedChoice>
 fsdp::problem::knownRules(const Problem &problem, const Candidate &base,
                           const Transfers &transfers,
                           const simulation::Costs &costs) {
-  RuleMaker maker(problem, base, transfers, costs);
+  TransferTimes times(problem, base, transfers, costs);
+  RuleMaker maker(transfers, times);
   auto family = [&](int buckets, uint32_t ahead, bool keeps) {
     BucketFamily family;
     family.gather = family.reduce = buckets;
@@ -276,5 +248,7 @@ fsdp::problem::knownRules(const Problem &problem, const Candidate &base,
     rules.push_back({std::to_string(size) + " MB", maker.capped(size * kMB)});
   rules.push_back({"fuse while nearly free", maker.fusedWhileFree()});
   rules.push_back({"SimpleFSDP's greedy", maker.greedy()});
+  rules.push_back({"merge while it overlaps", mergedWhileHidden(times)});
+  rules.push_back({"PyTorch's overlap", pytorchOverlap(times)});
   return rules;
 }

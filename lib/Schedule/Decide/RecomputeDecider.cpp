@@ -23,7 +23,7 @@ RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,
       evaluator(std::make_unique<Evaluator>(problem)) {}
 
 Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
-  Candidate candidate = withRecomputation(problem, base, found, choice);
+  Candidate candidate = withRecomputation(base, found, choice);
   std::vector<int64_t> peaks;
   for (size_t i = 0; i < problem.programs.size(); ++i) {
     evaluator->order(candidate, i);

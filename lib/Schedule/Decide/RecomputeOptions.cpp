@@ -258,18 +258,42 @@ static void recomputeSet(Candidate &candidate, size_t program,
       recomputeOp(candidate, program, block.ops[i]);
 }
 
+static void findPlaces(const Problem &problem, RecomputeOptions &options) {
+  const Program &program = problem.programs[options.blocks.program];
+  auto ops = recomputableOps(problem);
+  for (const Block &block : options.blocks.all) {
+    auto &places = options.places.emplace_back();
+    for (Id op : block.ops)
+      places.push_back(ops[addressOf(problem, program.ops[op])]);
+  }
+}
+
 Candidate
-fsdp::problem::withRecomputation(const Problem &problem, const Candidate &base,
+fsdp::problem::withRecomputation(const Candidate &base,
                                  const RecomputeOptions &options,
                                  const std::vector<uint32_t> &choice) {
   Candidate candidate = base;
+  Id undecided = kNone;
+  std::vector<Id> again(base.decisions.size(), kNone);
+  auto decide = [&](Id &decided) {
+    if (decided != kNone && decided >= again.size())
+      return; // by another op of the same address
+    Id &known = decided == kNone ? undecided : again[decided];
+    if (known == kNone) {
+      Decision decision =
+          decided == kNone ? Decision() : base.decisions[decided];
+      decision.recompute = true;
+      known = candidate.add(decision);
+    }
+    decided = known;
+  };
   const Blocks &blocks = options.blocks;
   for (size_t i = 0; i < blocks.all.size(); ++i) {
     OpSet set = options.sets[blocks.classOf[i]][choice[i]];
     for (size_t bit = 0; bit < blocks.all[i].ops.size(); ++bit)
       if (set >> bit & 1)
-        for (const OpOfProgram &one : options.sameAddress[i][bit])
-          recomputeOp(candidate, one.program, one.op);
+        for (OpOfProgram place : options.places[i][bit])
+          decide(candidate.programs[place.program].of[place.op]);
   }
   return candidate;
 }
@@ -296,10 +320,10 @@ public:
     options.sets.resize(classes);
     options.chain.classes.resize(classes);
     options.chain.classOf = options.blocks.classOf;
+    findPlaces(problem, options);
   }
 
   RecomputeOptions run() {
-    findAddresses();
     measureBase();
     // Classes come with most members first; those that differ in what is around
     // them alone are measured with what is left of the first one's sets.
@@ -328,15 +352,6 @@ private:
       throw Error("the decisions cannot be applied: " + sequence.refusal);
     return measureBlocks(problem, options.blocks, sequence,
                          evaluator.live(number), duration);
-  }
-
-  void findAddresses() {
-    auto ops = recomputableOps(problem);
-    for (const Block &block : options.blocks.all) {
-      auto &of = options.sameAddress.emplace_back();
-      for (Id op : block.ops)
-        of.push_back(ops[addressOf(problem, program.ops[op])]);
-    }
   }
 
   void measureBase() {

@@ -1,92 +1,146 @@
 //===- ScheduleDecider.cpp - The fastest step in a budget -----------------===//
 #include "fsdp/Schedule/ScheduleDecider.h"
+#include "BucketSteps.h"
+#include "LatePlaces.h"
+#include "ScheduleBound.h"
+#include "ScheduleScorer.h"
 #include "ScheduleSearch.h"
-#include "fsdp/Schedule/ProblemEvaluator.h"
-#include "fsdp/Simulation/Simulate.h"
-#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::problem;
 
-/// Simulates candidates.
-struct ScheduleDecider::Scorer {
-  Scorer(const Problem &problem, const simulation::Costs &costs,
-         std::string_view step)
-      : problem(problem), model(costs.model), step(problem.find(step)),
-        slowdowns(costs.model), evaluator(problem), durations(problem, costs) {}
-
-  /// False where the decisions cannot be applied.
-  bool run(const Candidate &candidate) {
-    std::vector<int64_t> peaks;
-    total = {};
-    for (size_t i = 0; i < problem.programs.size(); ++i) {
-      const Sequence &sequence = evaluator.order(candidate, i);
-      if (!sequence.refusal.empty())
-        return false;
-      peaks.push_back(evaluator.live(i).peak);
-      if (int64_t times = runsOf(problem.programs[i].name)) {
-        simulation::findActivities(sequence, i, model, durations, activities);
-        total += simulation::run(activities, slowdowns).total * times;
-      }
-    }
-    std::vector<int64_t> bounds = lowerBounds(problem, peaks);
-    bytes = *std::max_element(bounds.begin(), bounds.end());
-    return true;
-  }
-
-  int64_t runsOf(Id program) const {
-    int64_t times = 0;
-    for (const StepRun &one : problem.steps)
-      if (one.step == step && one.program == program)
-        times += one.times;
-    return times;
-  }
-
-  const Problem &problem;
-  const CostModel &model;
-  const Id step;
-  simulation::Slowdowns slowdowns;
-  Evaluator evaluator;
-  simulation::StepDurations durations;
-  std::vector<simulation::Activity> activities;
-  Duration total;
-  int64_t bytes = 0;
-};
-
 ScheduleDecider::ScheduleDecider(const Problem &problem, Candidate given,
                                  const simulation::Costs &costs,
                                  std::string_view step, bool mayKeep)
-    : problem(problem), base(std::move(given)),
+    : problem(problem), costs(costs), base(std::move(given)),
       recomputation(problem, base, costs.model),
       moved(transfersOf(problem, base, recomputation.options().blocks.program,
                         mayKeep)),
       known(knownRules(problem, base, moved, costs)),
-      scorer(std::make_unique<Scorer>(problem, costs, step)) {}
+      scorer(std::make_unique<ScheduleScorer>(problem, costs, step,
+                                              moved.program)) {}
 
 ScheduleDecider::~ScheduleDecider() = default;
 
 std::optional<DecidedSchedule>
-ScheduleDecider::decide(int64_t budget, const CommunicationChoice &choice) {
+ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
+  std::optional<std::vector<uint32_t>> chosen = recomputation.choose(room);
+  if (!chosen)
+    return std::nullopt;
   DecidedSchedule found;
   found.communication = choice;
-  Candidate communicates = withCommunication(base, moved, choice);
-  int64_t room = recomputation.roomIn(budget);
+  found.choice = std::move(*chosen);
+  found.candidate = withCommunication(
+      withRecomputation(base, recomputation.options(), found.choice), moved,
+      choice);
+  if (!scorer->runStep(found.candidate))
+    return std::nullopt;
+  found.total = scorer->total();
+  found.bytes = scorer->bytes();
+  found.room = room;
+  return found;
+}
+
+static bool isFaster(const DecidedSchedule &a,
+                     const std::optional<DecidedSchedule> &b) {
+  return !b || a.total < b->total ||
+         (a.total == b->total && a.bytes < b->bytes);
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::decideFrom(int64_t room, int64_t budget,
+                            const CommunicationChoice &choice,
+                            const std::optional<DecidedSchedule> &best) {
   // What stays gathered, and what is in flight, needs bytes too. Each round
   // takes off what the last one had too much.
-  while (std::optional<std::vector<uint32_t>> chosen =
-             recomputation.choose(room)) {
-    found.choice = std::move(*chosen);
-    found.candidate = withRecomputation(problem, communicates,
-                                        recomputation.options(), found.choice);
-    if (!scorer->run(found.candidate))
-      return std::nullopt;
-    found.total = scorer->total;
-    found.bytes = scorer->bytes;
-    if (found.bytes <= budget)
+  while (std::optional<DecidedSchedule> found = decideIn(room, choice)) {
+    if (found->bytes <= budget)
       return found;
-    room -= found.bytes - budget;
+    // In fewer bytes more is computed again.
+    if (best && best->total < found->total)
+      return std::nullopt;
+    room -= found->bytes - budget;
   }
   return std::nullopt;
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::decide(int64_t budget, const CommunicationChoice &choice) {
+  return decideFaster(budget, choice, std::nullopt);
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::decideFaster(int64_t budget, const CommunicationChoice &choice,
+                              const std::optional<DecidedSchedule> &best) {
+  int64_t room = recomputation.roomIn(budget);
+  // Programs that no step runs need fewer bytes as a rule, and are asked last.
+  while (std::optional<DecidedSchedule> found =
+             decideFrom(room, budget, choice, best)) {
+    if (!isFaster(*found, best) || !scorer->run(found->candidate))
+      return std::nullopt;
+    found->bytes = scorer->bytes();
+    if (found->bytes <= budget)
+      return isFaster(*found, best) ? std::move(found) : std::nullopt;
+    room = found->room - (found->bytes - budget);
+  }
+  return std::nullopt;
+}
+
+BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,
+                                       bool saysBeside) {
+  BucketTravels travels;
+  for (int kind = 0; kind < kTransferKinds; ++kind)
+    travels[kind].resize(found.communication.buckets[kind].size());
+  BucketSteps steps(moved, found.communication);
+  if (!scorer->run(found.candidate))
+    return travels;
+  const Sequence &sequence = scorer->sequence();
+  for (Id number = 0; number < sequence.steps.size(); ++number) {
+    const Step &step = sequence.steps[number];
+    BucketSteps::Place place = steps.placeOf(sequence, step);
+    if (place.bucket == kNone || step.kind == StepKind::Await)
+      continue;
+    BucketTravel &travel = travels[int(place.kind)][place.bucket];
+    const simulation::Interval &interval = scorer->timeline().intervals[number];
+    travel.isMade = true;
+    travel.takes += Duration::ofPicoseconds(interval.end.picoseconds() -
+                                            interval.begin.picoseconds());
+    travel.exposed += scorer->timeline().exposed[number];
+    if (saysBeside)
+      travel.beside = computesBeside(interval);
+  }
+  return travels;
+}
+
+/// "bwd layers.4 to layers.3": blocks that compute while a collective travels.
+std::string
+ScheduleDecider::computesBeside(const simulation::Interval &interval) const {
+  const Sequence &sequence = scorer->sequence();
+  const Program &program = problem.programs[moved.program];
+  std::string first, last;
+  for (Id number = 0; number < sequence.steps.size(); ++number) {
+    const Step &step = sequence.steps[number];
+    const simulation::Interval &other = scorer->timeline().intervals[number];
+    if (step.kind != StepKind::Work || step.members.count == 0 ||
+        step.collective != CollectiveRole::None ||
+        other.end <= interval.begin || interval.end <= other.begin)
+      continue;
+    const Member &member = sequence.members[step.members.begin];
+    const Op &op = program.ops[member.op];
+    Id place = op.block == kNone ? op.path : op.block;
+    if (place == kNone || problem.text(place).empty())
+      continue;
+    last = problem.text(place);
+    if (first.empty())
+      first = std::string(phaseName(member.isAgain ? Phase::Again : op.phase)) +
+              " " + last;
+  }
+  if (first.empty())
+    return "nothing";
+  bool isOne =
+      first.size() > last.size() &&
+      first.compare(first.size() - last.size(), last.size(), last) == 0;
+  return isOne ? first : first + " to " + last;
 }
 
 std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) {
@@ -94,4 +148,45 @@ std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) {
   for (const Program &program : problem.programs)
     ops += program.ops.size();
   return searchSchedules(*this, budget, ops);
+}
+
+Duration ScheduleDecider::bound(const DecidedSchedule &found) {
+  if (!scorer->run(found.candidate))
+    return {};
+  TransferTimes times(problem, base, moved, costs);
+  return boundOf(times, scorer->timeline().compute, scorer->held(),
+                 costs.model) *
+             scorer->runs() +
+         scorer->boundOfOthers();
+}
+
+DecidedSchedule ScheduleDecider::placeLate(DecidedSchedule found) {
+  Candidate recomputes =
+      withRecomputation(base, recomputation.options(), found.choice);
+  if (scorer->run(found.candidate))
+    found.bytes = scorer->bytes();
+  return withLatePlaces(problem, recomputes, moved, std::move(found), *scorer);
+}
+
+DecidedSchedule ScheduleDecider::refine(DecidedSchedule given, int64_t budget) {
+  DecidedSchedule best = placeLate(std::move(given));
+  CommunicationChoice choice = withoutPlaces(best.communication);
+  int64_t more = budget - best.bytes;
+  // A few bytes buy nothing.
+  for (int round = 0; round < kRefinements && more > budget / kLeastPart;
+       ++round) {
+    std::optional<DecidedSchedule> next = decideIn(best.room + more, choice);
+    if (!next || next->choice == best.choice)
+      break;
+    *next = placeLate(std::move(*next));
+    if (next->bytes > budget) {
+      more -= next->bytes - budget;
+      continue;
+    }
+    if (best.total <= next->total)
+      break;
+    best = std::move(*next);
+    more = budget - best.bytes;
+  }
+  return best;
 }

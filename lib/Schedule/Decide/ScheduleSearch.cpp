@@ -1,5 +1,6 @@
 //===- ScheduleSearch.cpp - Which schedules are tried ---------------------===//
 #include "ScheduleSearch.h"
+#include "BucketChanges.h"
 #include <algorithm>
 
 using namespace fsdp;
@@ -18,29 +19,53 @@ public:
     if (transfers.units.empty())
       return decider.decide(budget, choiceOf(transfers, {}));
     for (const NamedChoice &rule : decider.rules())
-      attempt(rule.choice);
+      attemptRule(rule.choice);
     searchFamily();
-    if (best)
+    keepFaster(std::move(ofFamily));
+    if (best) {
       improve();
+      if (isSmall())
+        tryEverything();
+      best = decider.refine(std::move(*best), budget);
+    }
     return std::move(best);
   }
 
 private:
-  static constexpr size_t kOpsTried = 6'000'000, kLeast = 150, kMost = 2500;
+  static constexpr size_t kOpsTried = 8'000'000, kLeast = 150, kMost = 2500;
 
   /// True if it is the fastest so far; of equally fast ones the first, or the
   /// one with fewer bytes.
   bool attempt(const CommunicationChoice &choice) {
+    return attempt(choice, best);
+  }
+
+  /// The same of those that `than` is the best of.
+  bool attempt(const CommunicationChoice &choice,
+               std::optional<DecidedSchedule> &than) {
     if (left == 0)
       return false;
     --left;
-    std::optional<DecidedSchedule> tried = decider.decide(budget, choice);
-    if (!tried ||
-        (best && (best->total < tried->total || (best->total == tried->total &&
-                                                 best->bytes <= tried->bytes))))
+    std::optional<DecidedSchedule> tried =
+        decider.decideFaster(budget, choice, than);
+    if (!tried)
       return false;
-    best = std::move(tried);
+    than = std::move(tried);
     return true;
+  }
+
+  void keepFaster(std::optional<DecidedSchedule> tried) {
+    if (tried && (!best || tried->total < best->total ||
+                  (tried->total == best->total && tried->bytes < best->bytes)))
+      best = std::move(tried);
+  }
+
+  /// The same, whatever it takes in more bytes: no rule is missed.
+  void attemptRule(const CommunicationChoice &choice) {
+    if (left == 0)
+      return;
+    --left;
+    keepFaster(decider.decide(budget, choice));
   }
 
   //===--- A family of buckets, windows and kept blocks -------------------===//
@@ -60,7 +85,7 @@ private:
         for (const auto &value : values) {
           BucketFamily other = family;
           other.*member = value;
-          if (attempt(choiceOf(transfers, other))) {
+          if (attempt(choiceOf(transfers, other), ofFamily)) {
             family = other;
             isBetter = true;
           }
@@ -70,12 +95,33 @@ private:
       over(&BucketFamily::keptAt,
            std::vector{BucketFamily::Last, BucketFamily::First,
                        BucketFamily::Spread});
-      over(&BucketFamily::gather, std::vector{-2, 1, 2, 3, 4, 8});
+      isBetter |=
+          trySizes(family, &BucketFamily::gather, &BucketFamily::gatherRamps);
       over(&BucketFamily::prefetch,
            std::vector<uint32_t>{0, 1, 2, 3, 4, 8, 32});
-      over(&BucketFamily::reduce, std::vector{-2, 1, 2, 3, 4, 8});
+      isBetter |=
+          trySizes(family, &BucketFamily::reduce, &BucketFamily::reduceRamps);
       over(&BucketFamily::defer, std::vector<uint32_t>{0, 1, 2, 4, 8, 32});
     }
+  }
+
+  bool trySizes(BucketFamily &family, int BucketFamily::*size,
+                BucketFamily::Ramps BucketFamily::*ramps) {
+    bool isBetter = false;
+    for (int blocks : {-2, 1, 2, 3, 4, 8, 16})
+      for (auto end : {BucketFamily::Never, BucketFamily::AtEnd,
+                       BucketFamily::AtBothEnds}) {
+        if (blocks <= 1 && end != BucketFamily::Never)
+          continue;
+        BucketFamily other = family;
+        other.*size = blocks;
+        other.*ramps = end;
+        if (!attempt(choiceOf(transfers, other), ofFamily))
+          continue;
+        family = other;
+        isBetter = true;
+      }
+    return isBetter;
   }
 
   //===--- Single changes -------------------------------------------------===//
@@ -89,12 +135,31 @@ private:
            transfers.mayKeep && unit < transfers.units.size() && left > 0;
            ++unit)
         isBetter |= tryKept(unit);
-      for (TransferKind kind :
-           {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce})
-        for (size_t i = 0; i < best->communication[kind].size() && left > 0;
-             ++i)
-          isBetter |= tryBucket(kind, i);
+      for (const Exposed &bucket : byExposure())
+        if (left > 0)
+          isBetter |= tryBucket(bucket.kind, bucket.number);
     }
+  }
+
+  struct Exposed {
+    TransferKind kind = TransferKind::Forward;
+    size_t number = 0;
+    Duration time;
+  };
+
+  /// The buckets of the best, those first for which compute waits longest.
+  std::vector<Exposed> byExposure() {
+    std::vector<Exposed> all;
+    BucketTravels travels = decider.travels(*best);
+    for (TransferKind kind :
+         {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce})
+      for (size_t i = 0; i < travels[int(kind)].size(); ++i)
+        if (travels[int(kind)][i].isMade)
+          all.push_back({kind, i, travels[int(kind)][i].exposed});
+    std::stable_sort(
+        all.begin(), all.end(),
+        [](const Exposed &a, const Exposed &b) { return b.time < a.time; });
+    return all;
   }
 
   bool tryKept(size_t unit) {
@@ -104,57 +169,69 @@ private:
   }
 
   bool tryBucket(TransferKind kind, size_t i) {
+    static constexpr BucketChange kChanges[] = {
+        mergeWithNext,    splitInHalves,  takeFromNext, giveToNext,
+        takeHalfFromNext, giveHalfToNext, moveFurther,  moveNearer};
     bool isBetter = false;
-    auto with = [&](auto change) {
+    for (BucketChange change : kChanges) {
       CommunicationChoice choice = best->communication;
-      if (i < choice[kind].size() && change(choice[kind]))
+      if (i < choice[kind].size() && change(choice[kind], i))
         isBetter |= attempt(choice);
-    };
-    using Buckets = std::vector<TransferBucket>;
-    with([&](Buckets &all) { return merge(all, i); });
-    with([&](Buckets &all) { return split(all, i, all[i].count / 2); });
-    with([&](Buckets &all) { return shift(all, i, 1); });
-    with([&](Buckets &all) { return shift(all, i, -1); });
-    with([&](Buckets &all) { return ++all[i].distance <= kFarthest; });
-    with([&](Buckets &all) { return all[i].distance-- > 0; });
+    }
     return isBetter;
   }
 
-  static bool merge(std::vector<TransferBucket> &all, size_t i) {
-    if (i + 1 == all.size())
-      return false;
-    all[i].count += all[i + 1].count;
-    all.erase(all.begin() + static_cast<ptrdiff_t>(i) + 1);
-    return true;
+  //===--- Few transfers
+  //----------------------------------------------------===//
+
+  bool isSmall() const {
+    for (const TransferList &list : transfers.lists)
+      if (list.size() > kFewTransfers)
+        return false;
+    return transfers.units.size() <= kFewUnits || !transfers.mayKeep;
   }
 
-  static bool split(std::vector<TransferBucket> &all, size_t i,
-                    uint32_t first) {
-    if (first == 0 || first == all[i].count)
-      return false;
-    TransferBucket second = all[i];
-    second.count -= first;
-    all[i].count = first;
-    all.insert(all.begin() + static_cast<ptrdiff_t>(i) + 1, second);
-    return true;
+  /// Each pass in every partition with every window, for whatever stays
+  /// gathered, until nothing helps.
+  void tryEverything() {
+    for (bool isBetter = true; isBetter;) {
+      isBetter = false;
+      size_t units = transfers.mayKeep ? transfers.units.size() : 0;
+      for (uint32_t kept = 0; kept < 1u << units; ++kept)
+        for (TransferKind kind :
+             {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce})
+          isBetter |= tryPass(kind, units, kept);
+    }
   }
 
-  /// Moves the end of bucket `i` by a transfer.
-  static bool shift(std::vector<TransferBucket> &all, size_t i, int by) {
-    if (i + 1 == all.size() || (by > 0 ? all[i + 1] : all[i]).count == 1)
-      return false;
-    all[i].count += static_cast<uint32_t>(by);
-    all[i + 1].count -= static_cast<uint32_t>(by);
-    return true;
+  bool tryPass(TransferKind kind, size_t units, uint32_t kept) {
+    auto size = static_cast<uint32_t>(transfers[kind].size());
+    bool isBetter = false;
+    for (uint32_t ends = 0; size != 0 && ends < 1u << (size - 1); ++ends)
+      for (uint32_t distance : {0, 1, 2, 8}) {
+        CommunicationChoice choice = best->communication;
+        for (size_t unit = 0; unit < units; ++unit)
+          choice.isKept[unit] = (kept >> unit & 1) != 0;
+        choice[kind] = {{1, distance}};
+        for (uint32_t i = 0; i + 1 < size; ++i)
+          if ((ends >> i & 1) != 0)
+            choice[kind].push_back({1, distance});
+          else
+            ++choice[kind].back().count;
+        left = std::max<size_t>(left, 1);
+        isBetter |= attempt(choice);
+      }
+    return isBetter;
   }
 
-  static constexpr uint32_t kKeptParts = 8, kFarthest = 32;
+  static constexpr size_t kFewTransfers = 8, kFewUnits = 4;
+  static constexpr uint32_t kKeptParts = 8;
 
   ScheduleDecider &decider;
   const Transfers &transfers;
   const int64_t budget;
   size_t left; // schedules to try
-  std::optional<DecidedSchedule> best;
+  std::optional<DecidedSchedule> best, ofFamily;
 };
 
 } // namespace

@@ -55,8 +55,7 @@ void tryChoices(ProblemCase &program, const problem::RecomputeDecider &decider,
       choice.push_back(random() % options.sets[kind].size());
     schedule::Plan plan = schedule::toPlan(
         program.problem, candidateOf(program, {}),
-        problem::withRecomputation(program.problem, candidateOf(program, {}),
-                                   options, choice));
+        problem::withRecomputation(candidateOf(program, {}), options, choice));
     EXPECT_EQ(problem::peakOf(options.chain, choice),
               peakOf(program.problem, candidateOf(program, plan),
                      options.blocks.program))
@@ -152,11 +151,10 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
             << setting.name << ", " << policy;
         continue;
       }
-      Needs found = needsOf(program.problem,
-                            problem::withRecomputation(program.problem, base,
-                                                       decider.options(),
-                                                       decided->choice),
-                            trained, cost);
+      Needs found = needsOf(
+          program.problem,
+          problem::withRecomputation(base, decider.options(), decided->choice),
+          trained, cost);
       EXPECT_LE(found.bytes, given.bytes) << setting.name << ", " << policy;
       // The first and the last block choose among what is best for the others,
       // which may launch a kernel more in them.

@@ -102,6 +102,27 @@ TEST_P(DecidedSchedules, AreNotSlowerThanKnownRules) {
   }
 }
 
+/// Late starts and early awaits take no time and no bytes, and the compiler
+/// applies them.
+TEST_P(DecidedSchedules, PlacesTakeNoTime) {
+  problem::ScheduleDecider decider(program.problem, base, costs, "train");
+  size_t placed = 0;
+  for (const problem::NamedChoice &rule : decider.rules()) {
+    auto given = decider.decide(int64_t(1) << 40, rule.choice);
+    ASSERT_TRUE(given) << rule.name;
+    problem::DecidedSchedule refined = decider.refine(*given, given->bytes);
+    EXPECT_LE(refined.total.picoseconds(), given->total.picoseconds());
+    EXPECT_LE(refined.bytes, given->bytes);
+    if (withoutPlaces(refined.communication) == refined.communication)
+      continue;
+    ++placed;
+    EXPECT_LT(refined.bytes, given->bytes) << rule.name;
+    expectPlan(refined, rule.name);
+  }
+  std::printf("%zu rules with places\n", placed);
+  EXPECT_GE(placed, 1u);
+}
+
 /// Settings say what stays gathered.
 TEST_P(DecidedSchedules, KeepWhatIsSaid) {
   problem::ScheduleDecider decider(program.problem, base, costs, "train",
