@@ -26,7 +26,7 @@ std::string rt::calibrateProgram(const Target &target) {
   auto [program, isThere] =
       beside(std::string("fsdp-calibrate-") + target.name);
   if (!isThere)
-    throw Error("there is no " + program + ", which measures: " +
-                target.howToBuild);
+    throw Error("there is no " + program +
+                ", which measures: " + target.howToBuild);
   return program;
 }
