@@ -6,6 +6,7 @@
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "passes/Pipelines.h"
+#include <numeric>
 
 using namespace fsdp;
 using namespace mlir;
@@ -118,27 +119,45 @@ public:
       if (failed(consider(decider.decide(best->target), best->target,
                           /*refines=*/true)))
         return failure();
-    // How much a plan leaves empty differs from plan to plan: what is fastest
-    // in live bytes may pack badly, and what a rule does may not.
-    std::vector<RuleStep> rules;
-    for (const problem::NamedChoice &rule : decider.rules()) {
-      FailureOr<std::optional<problem::DecidedSchedule>> with = consider(
-          decider.decide(budget, rule.choice), budget, /*refines=*/false);
-      if (failed(with))
-        return failure();
-      rules.push_back({rule.name, std::nullopt, 0});
-      if (*with) {
-        rules.back().total = (*with)->total;
-        rules.back().bytes = (*with)->bytes;
-      }
-    }
+    FailureOr<std::vector<RuleStep>> rules = packRules();
+    if (failed(rules))
+      return failure();
     if (best)
-      best->rules = std::move(rules);
+      best->rules = std::move(*rules);
     return std::move(best);
   }
 
 private:
-  static constexpr int64_t kMuch = 100;
+  static constexpr int64_t kMuch = 100, kLeastStep = 1000;
+
+  /// How much a plan leaves empty differs from plan to plan: what is fastest in
+  /// live bytes may pack badly, and what a rule does may not. The fastest rule
+  /// comes first, because no rule that is slower than the best is packed.
+  FailureOr<std::vector<RuleStep>> packRules() {
+    const std::vector<problem::NamedChoice> &known = decider.rules();
+    std::vector<std::optional<problem::DecidedSchedule>> decided;
+    for (const problem::NamedChoice &rule : known)
+      decided.push_back(decider.decide(budget, rule.choice));
+    std::vector<size_t> order(known.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::stable_sort(order, [&](size_t a, size_t b) {
+      return decided[a] &&
+             (!decided[b] || decided[a]->total < decided[b]->total);
+    });
+    std::vector<RuleStep> rules(known.size());
+    for (size_t i : order) {
+      FailureOr<std::optional<problem::DecidedSchedule>> with =
+          consider(std::move(decided[i]), budget, /*refines=*/false);
+      if (failed(with))
+        return failure();
+      rules[i].name = known[i].name;
+      if (*with) {
+        rules[i].total = (*with)->total;
+        rules[i].bytes = (*with)->bytes;
+      }
+    }
+    return rules;
+  }
 
   /// Decides again for the same communication until the arena fits. Gives what
   /// was decided last: it packs, takes as long as the best, or is nothing.
@@ -158,11 +177,11 @@ private:
         return decided;
       }
       // A small step finds one that packs well, and a large one ends.
-      int64_t step = (*arena - budget) / (tried == 0 ? 2 : 1);
-      target = std::min(target, decided->bytes) - std::max<int64_t>(step, 1);
-      decided = decider.decide(target, withoutPlaces(decided->communication));
-      if (decided && refines)
-        decided = decider.refine(std::move(*decided), target);
+      int64_t step = std::max((*arena - budget) / (tried == 0 ? 2 : 1),
+                              budget / kLeastStep);
+      target = std::min(target, decided->bytes) - step;
+      decided = refines ? decider.tighten(*decided, step)
+                        : decider.decide(target, decided->communication);
     }
     return decided;
   }

@@ -70,6 +70,10 @@ public:
   /// as takes no time, where that needs fewer bytes; with these less is
   /// computed again. No slower than `found`.
   DecidedSchedule refine(DecidedSchedule found, int64_t budget);
+  /// The communication of `found` where what is computed again leaves `fewer`
+  /// bytes less; starts and awaits are found anew. Nothing if none fits.
+  std::optional<DecidedSchedule> tighten(const DecidedSchedule &found,
+                                         int64_t fewer);
 
   /// What is decided before.
   const Candidate &given() const { return base; }

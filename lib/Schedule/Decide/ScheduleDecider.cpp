@@ -190,3 +190,12 @@ DecidedSchedule ScheduleDecider::refine(DecidedSchedule given, int64_t budget) {
   }
   return best;
 }
+
+std::optional<DecidedSchedule>
+ScheduleDecider::tighten(const DecidedSchedule &found, int64_t fewer) {
+  std::optional<DecidedSchedule> next =
+      decideIn(found.room - fewer, withoutPlaces(found.communication));
+  if (next)
+    *next = placeLate(std::move(*next));
+  return next;
+}

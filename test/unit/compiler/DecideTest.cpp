@@ -156,10 +156,10 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
           problem::withRecomputation(base, decider.options(), decided->choice),
           trained, cost);
       EXPECT_LE(found.bytes, given.bytes) << setting.name << ", " << policy;
-      // The first and the last block choose among what is best for the others,
-      // which may launch a kernel more in them.
+      // A policy's plan awaits a reduction earlier than `base`, and waits divide
+      // kernels.
       EXPECT_LE(found.time.picoseconds(),
-                given.time.picoseconds() + cost.launch().picoseconds())
+                given.time.picoseconds() + 2 * cost.launch().picoseconds())
           << setting.name << ", " << policy;
     }
   }
