@@ -359,6 +359,9 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
       without it; in that kernel its results are alive too.
 
     ```mlir
+    %g = nn.linear %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    %u = nn.linear %g, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    %dm = nn.linear_input_grad %dy, %v : tensor<4x2xf32>, tensor<2x8xf32> -> tensor<4x8xf32>
     %g2 = nn.recompute_from %g : tensor<4x8xf32> -> tensor<4x8xf32>
     %s = nn.silu %g2 {fsdp.origin = #fsdp.origin<"again silu">} : tensor<4x8xf32>
     %m = nn.mul %s, %u {fsdp.origin = #fsdp.origin<"again mul">} : tensor<4x8xf32>
@@ -366,11 +369,12 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     %ds = nn.mul %dm, %u : tensor<4x8xf32>
     %du = nn.mul %dm, %s : tensor<4x8xf32>
     %dg = nn.silu_grad %g, %ds : tensor<4x8xf32>
+    %dw = nn.linear_weight_grad %dg, %du : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
     // becomes
-    %m, %du, %dg = nn.fusion(%g2, %u, %dm) : (tensor<4x8xf32>, …) -> (tensor<4x8xf32>, …) {
+    %k:3 = nn.fusion(%g2, %u, %dm) : (tensor<4x8xf32>, …) -> (tensor<4x8xf32>, …) {
       …
     }
-    %dv = nn.linear_weight_grad %dy, %m : tensor<4x2xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    %dv = nn.linear_weight_grad %dy, …
     ```
 
     A kernel computes an element again in each of its stages (every reduction, and the final map). So an op
