@@ -1,5 +1,6 @@
 //===- ComparePlans.cpp - Decided plans beside known rules ----------------===//
 #include "fsdp/Driver/ComparePlans.h"
+#include "Milliseconds.h"
 #include "PlanTrials.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Memory/Report.h"
@@ -10,10 +11,6 @@
 
 using namespace fsdp;
 using namespace mlir;
-
-static double milliseconds(Duration duration) {
-  return duration.seconds() * 1e3;
-}
 
 namespace {
 

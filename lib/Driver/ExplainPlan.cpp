@@ -1,5 +1,6 @@
 //===- ExplainPlan.cpp - What a budget of memory costs --------------------===//
 #include "fsdp/Driver/ExplainPlan.h"
+#include "Milliseconds.h"
 #include "PlanTrials.h"
 #include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Driver/DecidePlan.h"
@@ -14,10 +15,6 @@ using namespace fsdp;
 using namespace mlir;
 
 static constexpr int64_t kGiB = int64_t(1) << 30;
-
-static double milliseconds(Duration duration) {
-  return duration.seconds() * 1e3;
-}
 
 static double gibibytes(int64_t bytes) {
   return static_cast<double>(bytes) / kGiB;
