@@ -176,13 +176,15 @@ void DecisionPoints::findWhereReductionsAreOver(Block &program) {
     if (!collective || !collective.isReduction() || !mesh)
       continue;
     int64_t ranks = mesh.sizeOf(dist::axisRefs(collective.getAxes()));
+    if (ranks < 2 || ranks > kRanksOfMachine)
+      continue;
     CheckedSize over =
         CheckedSize(kFlopsPerByte) * collective.getWireBytes(ranks) +
         entry.first;
     auto at = llvm::partition_point(before, [&](const auto &other) {
       return other.first < over.saturated();
     });
-    if (ranks > kRanksOfMachine || at == before.end())
+    if (at == before.end())
       continue;
     found->second.overPlace = place.lookup(at->second);
     found->second.overBefore = addresses.of(at->second).getText().str();
