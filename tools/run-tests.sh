@@ -38,7 +38,7 @@ units_of_both='^fsdp-unit-kernels\.'
 tests_of_sanitizers='^fsdp :: (dialects/|fuzz/|docs/examples|checkpoint/tool'
 tests_of_sanitizers+='|passes/(?!fsdp-overlap-motion|fsdp-plan\.)'
 tests_of_sanitizers+='|pipelines/(?!compile-stages|decided-plan|loss-chunks|lsp-server|model-flops|recompute'
-tests_of_sanitizers+='|sim-explain|tensor-parallel))'
+tests_of_sanitizers+='|sim-(?:calibrate|compare|explain)|tensor-parallel))'
 tests_of_both='^fsdp :: e2e/(bad-input|sanitized-step|train)\.'
 
 # section TITLE COMMAND...: a command with a heading and its time; its status.

@@ -5,7 +5,7 @@
 // into buckets, windows and kept blocks.
 //
 //===----------------------------------------------------------------------===//
-#include "SmallProblem.h"
+#include "../SmallProblem.h"
 #include "fsdp/Schedule/ScheduleDecider.h"
 #include <gtest/gtest.h>
 #include <random>
