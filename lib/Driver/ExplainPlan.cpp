@@ -7,6 +7,7 @@
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/ExplainSchedule.h"
+#include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Simulation/Simulate.h"
 #include "fsdp/Support/Text.h"
@@ -33,8 +34,9 @@ public:
   Explainer(const PlanTrials &trials, const problem::Problem &problem,
             problem::Candidate given, const simulation::Costs &costs,
             int64_t budget, bool mayKeep)
-      : trials(trials), problem(problem), base(std::move(given)), costs(costs),
-        budget(budget), schedules(problem, base, costs, "train", mayKeep),
+      : trials(trials), problem(problem), packed(problem),
+        base(std::move(given)), costs(costs), budget(budget),
+        schedules(problem, base, costs, "train", mayKeep),
         decider(schedules.recompute()) {}
 
   /// Nothing after an error.
@@ -73,12 +75,8 @@ private:
       OwningOpRef<ModuleOp> copy = trials.plannedBy(name);
       if (!copy)
         return false;
-      simulation::StepResult step =
-          simulate(schedule::candidateOf(problem, *copy));
-      std::optional<int64_t> arena = trials.arena(*copy);
-      if (!arena)
-        return false;
-      rows.push_back({name, *arena, std::move(step)});
+      problem::Candidate candidate = schedule::candidateOf(problem, *copy);
+      rows.push_back({name, packed.bytes(candidate), simulate(candidate)});
     }
     return true;
   }
@@ -266,6 +264,7 @@ private:
 
   const PlanTrials &trials;
   const problem::Problem &problem;
+  schedule::PackedArena packed;
   problem::Candidate base;
   const simulation::Costs &costs;
   int64_t budget;

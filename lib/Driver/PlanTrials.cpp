@@ -4,6 +4,7 @@
 #include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/DecidedPlan.h"
+#include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "passes/Pipelines.h"
 #include <numeric>
@@ -108,7 +109,8 @@ class Packer {
 public:
   Packer(const PlanTrials &trials, const problem::Problem &problem,
          problem::ScheduleDecider &decider, int64_t budget)
-      : trials(trials), problem(problem), decider(decider), budget(budget) {}
+      : trials(trials), problem(problem), decider(decider), packed(problem),
+        budget(budget) {}
 
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
@@ -122,6 +124,12 @@ public:
     FailureOr<std::vector<RuleStep>> rules = packRules();
     if (failed(rules))
       return failure();
+    // What needs the fewest live bytes may pack where nothing else does.
+    if (!best)
+      if (failed(consider(decider.decide(decider.recompute().least().bytes,
+                                         decider.byRule()),
+                          budget, /*refines=*/false)))
+        return failure();
     if (best)
       best->rules = std::move(*rules);
     return std::move(best);
@@ -167,17 +175,22 @@ private:
     for (int tried = 0;
          decided && (!best || decided->total < best->schedule->total);
          ++tried) {
-      schedule::Plan plan =
-          schedule::toPlan(problem, decider.given(), decided->candidate);
-      std::optional<int64_t> arena = trials.arena(plan);
-      if (!arena)
-        return failure();
-      if (*arena <= budget) {
-        best = FoundPlan{std::move(plan), "", decided, target, *arena, {}};
-        return decided;
+      int64_t arena = packed.bytes(decided->candidate, budget);
+      if (arena <= budget) {
+        // The compiler's own word.
+        schedule::Plan plan =
+            schedule::toPlan(problem, decider.given(), decided->candidate);
+        std::optional<int64_t> compiled = trials.arena(plan);
+        if (!compiled)
+          return failure();
+        if (*compiled <= budget) {
+          best = FoundPlan{std::move(plan), "", decided, target, *compiled, {}};
+          return decided;
+        }
+        arena = *compiled;
       }
       // A small step finds one that packs well, and a large one ends.
-      int64_t step = std::max((*arena - budget) / (tried == 0 ? 2 : 1),
+      int64_t step = std::max((arena - budget) / (tried == 0 ? 2 : 1),
                               budget / kLeastStep);
       target = std::min(target, decided->bytes) - step;
       decided = refines ? decider.tighten(*decided, step)
@@ -189,6 +202,7 @@ private:
   const PlanTrials &trials;
   const problem::Problem &problem;
   problem::ScheduleDecider &decider;
+  schedule::PackedArena packed;
   const int64_t budget;
   std::optional<FoundPlan> best;
 };

@@ -36,6 +36,9 @@ public:
   /// The bytes of a budget that blocks may have, where nothing but `base` is
   /// decided.
   int64_t roomIn(int64_t budget) const;
+  /// What to try after `room`, which gave `excess` bytes too many: the least
+  /// that blocks need is not missed, as bytes beside theirs change, too.
+  int64_t smallerRoom(int64_t room, int64_t excess) const;
   /// What blocks choose in so many bytes; nothing if that is too little.
   std::optional<std::vector<uint32_t>> choose(int64_t room) const {
     return frontier.choose(room);

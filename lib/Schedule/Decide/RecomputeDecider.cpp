@@ -45,9 +45,14 @@ std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {
     Decided result = decided(std::move(*choice));
     if (result.bytes <= budget)
       return result;
-    room -= result.bytes - budget;
+    room = smallerRoom(room, result.bytes - budget);
   }
   return std::nullopt;
+}
+
+int64_t RecomputeDecider::smallerRoom(int64_t room, int64_t excess) const {
+  int64_t least = frontier.points().front().bytes;
+  return room > least ? std::max(room - excess, least) : room - excess;
 }
 
 Decided RecomputeDecider::least() const {

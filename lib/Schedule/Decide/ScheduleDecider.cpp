@@ -59,7 +59,7 @@ ScheduleDecider::decideFrom(int64_t room, int64_t budget,
     // In fewer bytes more is computed again.
     if (best && best->total < found->total)
       return std::nullopt;
-    room -= found->bytes - budget;
+    room = recomputation.smallerRoom(room, found->bytes - budget);
   }
   return std::nullopt;
 }
@@ -81,7 +81,7 @@ ScheduleDecider::decideFaster(int64_t budget, const CommunicationChoice &choice,
     found->bytes = scorer->bytes();
     if (found->bytes <= budget)
       return isFaster(*found, best) ? std::move(found) : std::nullopt;
-    room = found->room - (found->bytes - budget);
+    room = recomputation.smallerRoom(found->room, found->bytes - budget);
   }
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -241,7 +242,8 @@ public:
 
   ModuleOp addressed() { return *module; }
 
-  /// With `packs` the whole memory is planned, and its bounds compared.
+  /// With `packs` the whole memory is planned, and its bounds and the arena are
+  /// compared.
   Compared compare(std::optional<schedule::Plan> plan, bool packs) {
     OwningOpRef<ModuleOp> copy = module->clone();
     if (plan)
@@ -300,7 +302,7 @@ public:
     }
     comparePrograms(*copy, sequences, lives, result);
     if (packs)
-      compareBounds(*copy, lives, result);
+      compareMemory(*copy, candidate, lives, result);
     return result;
   }
 
@@ -342,7 +344,8 @@ private:
   }
 
   /// What exec-plan-memory prints as the lower bound of each program.
-  void compareBounds(ModuleOp compiled, const std::vector<problem::Live> &lives,
+  void compareMemory(ModuleOp compiled, const problem::Candidate &candidate,
+                     const std::vector<problem::Live> &lives,
                      Compared &result) {
     std::vector<int64_t> peaks;
     for (const problem::Live &live : lives)
@@ -362,6 +365,10 @@ private:
         result.difference += "@" + memory.name + " has the lower bound " +
                              std::to_string(memory.lowerBound) + ", not " +
                              std::to_string(bound) + "\n";
+    int64_t arena = schedule::PackedArena(problem).bytes(candidate);
+    if (arena != report.arenaBytes)
+      result.difference += "an arena of " + std::to_string(report.arenaBytes) +
+                           " bytes, not " + std::to_string(arena) + "\n";
   }
 
   void comparePrograms(ModuleOp compiled,

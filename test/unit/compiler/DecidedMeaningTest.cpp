@@ -10,6 +10,7 @@
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/Decisions.h"
+#include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Schedule/ScheduleDecider.h"
 #include "fsdp/Support/Error.h"
@@ -83,7 +84,7 @@ private:
       EXPECT_LE(decided->bytes, budget);
       schedule::Plan plan =
           schedule::toPlan(problem, decider.given(), decided->candidate);
-      apply(plan, decided->bytes);
+      apply(plan, *decided);
       ++tally.plans;
       tally.recompute += llvm::any_of(plan.rules, [](const auto &rule) {
         return rule.overrides.recompute == std::optional(true);
@@ -92,8 +93,10 @@ private:
     }
   }
 
-  /// The compiler applies `plan`, and needs `decided` bytes.
-  void apply(const schedule::Plan &plan, int64_t decided) {
+  /// The compiler applies `plan`, and needs the bytes that were decided, in the
+  /// arena that was foreseen.
+  void apply(const schedule::Plan &plan,
+             const problem::DecidedSchedule &decided) {
     OwningOpRef<ModuleOp> copy = program.random.get().clone();
     std::string why;
     ASSERT_EQ(program.applyTo(*copy, plan, why), PlanOutcome::Kept)
@@ -106,9 +109,13 @@ private:
                                     createSynchronize(), createVerifyExec())))
         << schedule::toJSON(plan);
     int64_t bytes = 0;
-    for (const auto &memory : memoryReport(*copy).programs)
+    MemoryReport report = memoryReport(*copy);
+    for (const auto &memory : report.programs)
       bytes = std::max(bytes, memory.lowerBound);
-    EXPECT_EQ(bytes, decided) << schedule::toJSON(plan);
+    EXPECT_EQ(bytes, decided.bytes) << schedule::toJSON(plan);
+    EXPECT_EQ(report.arenaBytes,
+              schedule::PackedArena(problem).bytes(decided.candidate))
+        << schedule::toJSON(plan);
   }
 
   PlanCase program;
