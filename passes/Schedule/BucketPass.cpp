@@ -72,6 +72,8 @@ private:
     for (const PlannedCollective &member : members)
       if (failed(isGather ? bring(member.op, place) : clear(member.op, place)))
         return failure();
+    if (!isGather && failed(verifyTogether(members, place)))
+      return failure();
     LDBG() << members.front().decision.bucket << ": " << members.size() << " x "
            << place->getName();
     builder.setInsertionPoint(place);
@@ -108,6 +110,18 @@ private:
     error.attachNote(user->getLoc()) << "used here";
     error.attachNote(place->getLoc()) << "the last member";
     return error;
+  }
+
+  /// A reduction that reads what another one of the bucket gives has gone after
+  /// the last one with the others of its chain.
+  LogicalResult verifyTogether(ArrayRef<PlannedCollective> members,
+                               Operation *place) {
+    for (const PlannedCollective &member : members)
+      if (place->isBeforeInBlock(member.op))
+        return member.op->emitOpError(
+            "cannot join its bucket: it reduces what another member gives; "
+            "put it into another bucket of the plan");
+    return success();
   }
 
   Operation *create(ArrayRef<PlannedCollective> members, Operation *place) {

@@ -236,6 +236,8 @@ Operation *fsdp::sinkUsers(Operation *op, Operation *place) {
     Operation *inBlock = place->getBlock()->findAncestorOpInBlock(*user);
     if (place->isBeforeInBlock(inBlock))
       continue;
+    if (inBlock == place)
+      return user;
     auto collective = dyn_cast<dist::CollectiveOpInterface>(user);
     if (!nn::movesElements(user) &&
         !isa<nn::GradientOp, nn::AccumulateOp, dist::ShardOfOp>(user) &&

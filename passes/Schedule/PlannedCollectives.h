@@ -71,8 +71,8 @@ void hoistBefore(mlir::Operation *op, mlir::Operation *target);
 
 /// Makes sure that nothing reads the result of `op` before `place`: casts,
 /// moves of elements, fsdp.shard_of, an nn.gradient or nn.accumulate and the
-/// reductions of a chain go after it. Gives the first user that cannot, or
-/// what a sum must not cross; null if there is none.
+/// reductions of a chain go after it. Gives the first user that cannot, such as
+/// `place` itself, or what a sum must not cross; null if there is none.
 mlir::Operation *sinkUsers(mlir::Operation *op, mlir::Operation *place);
 
 /// Calls `apply` on every program of `module`, whose ops have their decisions,

@@ -32,6 +32,40 @@ module attributes {fsdp.plan = [{match = ["* {v,w} {all_gather,reduce_scatter,al
 
 // -----
 
+// The last member reads what another one gives.
+module attributes {fsdp.plan = [{match = ["* {u,v,w} {all_gather,reduce_scatter,all_reduce}"], bucket = "all", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  nn.parameter @v : tensor<8xf32> init #nn.zeros
+  nn.parameter @w : tensor<8xf32> init #nn.zeros
+  func.func @f(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<8xf32> {nn.name = "y"}) {
+    // expected-error @below {{'fsdp.all_reduce' op cannot join its bucket: its result is used before the bucket's last member}}
+    %v = fsdp.all_reduce sum %x on @mesh["dp_shard"] {fsdp.parameters = [@v]} : tensor<8xf32> -> tensor<8xf32>
+    // expected-note @below {{used here}}
+    // expected-note @below {{the last member}}
+    %w = fsdp.all_reduce sum %v on @mesh["dp_shard"] {fsdp.parameters = [@w]} : tensor<8xf32> -> tensor<8xf32>
+    return %w : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Another one than the last does.
+module attributes {fsdp.plan = [{match = ["* {u,v,w} {all_gather,reduce_scatter,all_reduce}"], bucket = "all", merge = true, overlap = false, prefetch = 1, defer = 1, recompute = true}]} {
+  fsdp.mesh @mesh ["dp_shard" = 2]
+  nn.parameter @u : tensor<8xf32> init #nn.zeros
+  nn.parameter @v : tensor<8xf32> init #nn.zeros
+  nn.parameter @w : tensor<8xf32> init #nn.zeros
+  func.func @f(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<8xf32> {nn.name = "y"}, tensor<8xf32> {nn.name = "z"}) {
+    %u = fsdp.all_reduce sum %x on @mesh["dp_shard"] {fsdp.parameters = [@u]} : tensor<8xf32> -> tensor<8xf32>
+    // expected-error @below {{'fsdp.all_reduce' op cannot join its bucket: it reduces what another member gives; put it into another bucket of the plan}}
+    %v = fsdp.all_reduce sum %u on @mesh["dp_shard"] {fsdp.parameters = [@v]} : tensor<8xf32> -> tensor<8xf32>
+    %w = fsdp.all_reduce sum %x on @mesh["dp_shard"] {fsdp.parameters = [@w]} : tensor<8xf32> -> tensor<8xf32>
+    return %v, %w : tensor<8xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
 // Members of a bucket start and end together, so one decision is for all.
 fsdp.mesh @mesh ["dp_shard" = 2]
 nn.parameter @v : tensor<8xf32> init #nn.zeros

@@ -34,7 +34,8 @@ public:
 
   const RecomputeOptions &options() const { return found; }
   /// The bytes of a budget that blocks may have, where nothing but `base` is
-  /// decided.
+  /// decided; at least what they need, which may be less than it looks beside
+  /// other programs.
   int64_t roomIn(int64_t budget) const;
   /// What to try after `room`, which gave `excess` bytes too many: the least
   /// that blocks need is not missed, as bytes beside theirs change, too.

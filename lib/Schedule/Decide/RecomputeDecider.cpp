@@ -34,8 +34,9 @@ Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
 }
 
 int64_t RecomputeDecider::roomIn(int64_t budget) const {
-  return budget - problem.persistentBytes -
-         problem.programs[found.blocks.program].ownOutputBytes;
+  int64_t room = budget - problem.persistentBytes -
+                 problem.programs[found.blocks.program].ownOutputBytes;
+  return std::max(room, frontier.points().front().bytes);
 }
 
 std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {

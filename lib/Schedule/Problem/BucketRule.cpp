@@ -111,13 +111,18 @@ private:
     Id place = isGather ? members.front() : members.back();
     sortByParameter(members);
     for (Id member : members)
-      if (!(isGather ? bring(member, place) : clear(member, place))) {
-        draft.sequence->refusal = "'" +
-                                  addressOf(draft.problem, draft.op(member)) +
-                                  "' cannot join its bucket";
-        return;
-      }
+      if (!(isGather ? bring(member, place) : clear(member, place)))
+        return refuse(member);
+    // A reduction of what another one of the bucket gives is after them now.
+    for (Id member : members)
+      if (!isGather && draft.isBefore(place, member))
+        return refuse(member);
     create(members, place);
+  }
+
+  void refuse(Id member) {
+    draft.sequence->refusal = "'" + addressOf(draft.problem, draft.op(member)) +
+                              "' cannot join its bucket";
   }
 
   void sortByParameter(std::vector<Id> &members) {

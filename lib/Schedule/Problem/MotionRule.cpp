@@ -117,6 +117,8 @@ Id Draft::sinkUsers(Id node, Id place) {
       Id user = uses[use].node;
       if (isBefore(place, user))
         continue;
+      if (user == place)
+        return user;
       bool comesAlong = is(user, kMovable) || isOp(user, OpKind::Gradient) ||
                         isOp(user, OpKind::Accumulate) ||
                         (isCollective(user) && !collective(user).isGather);

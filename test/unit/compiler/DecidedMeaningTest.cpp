@@ -76,8 +76,6 @@ private:
       int64_t budget = least + least * int64_t(generator() % 100) / 100;
       auto decided = decider.decide(budget);
       if (!decided) {
-        // The least is that of what the rule does; the search goes from what is
-        // nearest to that.
         ++tally.withoutPlan;
         continue;
       }
@@ -130,17 +128,21 @@ TEST(DecidedMeaning, IsThatOfTheLogicalProgram) {
   // A fifth: each program has two plans, and hundreds are tried for each.
   int count = programs() / 5;
   Tally tally;
-  for (int seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
+  auto run = [&](int seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     PlacedContext context;
     DecidedProgram(context, seed).run(tally);
-  }
+  };
+  // A bucket may have reductions of what others of it give.
+  run(2179);
+  for (int seed = 0; seed < count && !testing::Test::HasFailure(); ++seed)
+    run(seed);
   std::printf("%d programs, %d no chain of blocks; %d plans, %d budgets "
               "without; %d recompute, %d with other communication than the "
               "rule's\n",
               tally.programs, tally.withoutChain, tally.plans,
               tally.withoutPlan, tally.recompute, tally.communicate);
-  EXPECT_LT(50 * tally.withoutPlan, tally.plans + 50);
+  EXPECT_EQ(tally.withoutPlan, 0);
   EXPECT_GT(tally.plans, count);
   EXPECT_GT(4 * tally.communicate, tally.plans);
   EXPECT_GT(10 * tally.recompute, tally.plans);
