@@ -126,9 +126,7 @@ public:
       return failure();
     // What needs the fewest live bytes may pack where nothing else does.
     if (!best)
-      if (failed(consider(decider.decide(decider.recompute().least().bytes,
-                                         decider.byRule()),
-                          budget, /*refines=*/false)))
+      if (failed(consider(decider.least(), budget, /*refines=*/false)))
         return failure();
     if (best)
       best->rules = std::move(*rules);
@@ -268,12 +266,16 @@ std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
   std::optional<FoundPlan> full = planOfFull(trials);
   if (!full)
     return std::nullopt;
-  schedule::Plan least = schedule::toPlan(
-      problem, decider.given(),
-      problem::withRecomputation(decider.given(), decider.recompute().options(),
-                                 decider.recompute().least().choice));
-  std::optional<int64_t> arena = trials.arena(least);
-  if (arena)
-    failBudget(trials, *arena < full->arena ? least : full->plan, budget);
+  schedule::Plan smallest = std::move(full->plan);
+  if (std::optional<problem::DecidedSchedule> least = decider.least()) {
+    schedule::Plan plan =
+        schedule::toPlan(problem, decider.given(), least->candidate);
+    std::optional<int64_t> arena = trials.arena(plan);
+    if (!arena)
+      return std::nullopt;
+    if (*arena < full->arena)
+      smallest = std::move(plan);
+  }
+  failBudget(trials, smallest, budget);
   return std::nullopt;
 }

@@ -37,6 +37,8 @@ public:
   /// decided; at least what they need, which may be less than it looks beside
   /// other programs.
   int64_t roomIn(int64_t budget) const;
+  /// The least that blocks need.
+  int64_t leastRoom() const { return frontier.points().front().bytes; }
   /// What to try after `room`, which gave `excess` bytes too many: the least
   /// that blocks need is not missed, as bytes beside theirs change, too.
   int64_t smallerRoom(int64_t room, int64_t excess) const;

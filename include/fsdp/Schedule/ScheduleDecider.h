@@ -61,6 +61,9 @@ public:
   std::optional<DecidedSchedule>
   decideFaster(int64_t budget, const CommunicationChoice &choice,
                const std::optional<DecidedSchedule> &best);
+  /// Of the known rules, with all that can be computed again, the one that
+  /// needs the fewest bytes; nothing if none can be applied.
+  std::optional<DecidedSchedule> least();
   /// What the computation of `found` takes at least, whatever is decided about
   /// communication (lib/Schedule/Decide/ScheduleBound.h).
   Duration bound(const DecidedSchedule &found);

@@ -36,7 +36,7 @@ Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
 int64_t RecomputeDecider::roomIn(int64_t budget) const {
   int64_t room = budget - problem.persistentBytes -
                  problem.programs[found.blocks.program].ownOutputBytes;
-  return std::max(room, frontier.points().front().bytes);
+  return std::max(room, leastRoom());
 }
 
 std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {
@@ -52,10 +52,10 @@ std::optional<Decided> RecomputeDecider::decide(int64_t budget) const {
 }
 
 int64_t RecomputeDecider::smallerRoom(int64_t room, int64_t excess) const {
-  int64_t least = frontier.points().front().bytes;
-  return room > least ? std::max(room - excess, least) : room - excess;
+  return room > leastRoom() ? std::max(room - excess, leastRoom())
+                            : room - excess;
 }
 
 Decided RecomputeDecider::least() const {
-  return decided(*frontier.choose(frontier.points().front().bytes));
+  return decided(*frontier.choose(leastRoom()));
 }

@@ -86,6 +86,20 @@ ScheduleDecider::decideFaster(int64_t budget, const CommunicationChoice &choice,
   return std::nullopt;
 }
 
+std::optional<DecidedSchedule> ScheduleDecider::least() {
+  std::optional<DecidedSchedule> best;
+  for (const NamedChoice &rule : known) {
+    std::optional<DecidedSchedule> found =
+        decideIn(recomputation.leastRoom(), rule.choice);
+    if (!found)
+      continue;
+    *found = placeLate(std::move(*found));
+    if (!best || found->bytes < best->bytes)
+      best = std::move(found);
+  }
+  return best;
+}
+
 BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,
                                        bool saysBeside) {
   BucketTravels travels;
