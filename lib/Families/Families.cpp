@@ -15,7 +15,15 @@ using namespace fsdp::checkpoint;
 using rt::ModelInfo;
 
 const std::vector<Family> &checkpoint::families() {
-  static const std::vector<Family> all = {llamaFamily()};
+  static const std::vector<Family> all = [] {
+    std::vector<Family> tables = {llamaFamily()};
+    for (Family &family : tables) {
+      family.base.family = family.name;
+      for (FamilySize &size : family.sizes)
+        size.config.family = family.name;
+    }
+    return tables;
+  }();
   return all;
 }
 

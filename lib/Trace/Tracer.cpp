@@ -94,14 +94,46 @@ Tensor operator*(Tensor lhs, Tensor rhs) {
   return build<nn::MulOp>(lhs, lhs.value(), rhs.value());
 }
 
-Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {
-  return build<nn::ReshapeOp>(
-      x, RankedTensorType::get(shape, x.type().getElementType()), x.value());
+Tensor operator/(Tensor lhs, Tensor rhs) {
+  return build<nn::DivOp>(lhs, lhs.value(), rhs.value());
 }
+
+Tensor constantLike(Tensor x, double value) {
+  return build<nn::ConstantOp>(x, x.type(), value);
+}
+
+/// x's type with another shape.
+static RankedTensorType withShape(Tensor x, llvm::ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, x.type().getElementType());
+}
+
+Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {
+  return build<nn::ReshapeOp>(x, withShape(x, shape), x.value());
+}
+
+Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
+             llvm::ArrayRef<int64_t> sizes) {
+  return build<nn::SliceOp>(x, withShape(x, sizes), x.value(), offsets);
+}
+
+Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
+                 llvm::ArrayRef<int64_t> shape) {
+  return build<nn::BroadcastOp>(x, withShape(x, shape), x.value(), dims);
+}
+
+Tensor tanh(Tensor x) { return build<nn::TanhOp>(x, x.value()); }
 
 Tensor relu(Tensor x) { return build<nn::ReluOp>(x, x.value()); }
 
 Tensor silu(Tensor x) { return build<nn::SiluOp>(x, x.value()); }
+
+Tensor gelu(Tensor x) {
+  return build<nn::GeluOp>(x, x.value(), nn::GeluForm::Exact);
+}
+
+Tensor geluTanh(Tensor x) {
+  return build<nn::GeluOp>(x, x.value(), nn::GeluForm::Tanh);
+}
 
 Tensor linear(Tensor x, Tensor weight) {
   return build<nn::LinearOp>(x, x.value(), weight.value());

@@ -95,7 +95,7 @@ static std::string helpTail() {
     ModelSpec spec = llvm::cantFail(findModel(name));
     os << "  of " << (name == StringRef("odsc_mlp") ? "odsc_mlp" : "a Llama")
        << ":\n";
-    for (const ModelField &field : getModelFields(spec))
+    for (const ModelField &field : getModelFields(spec, /*all=*/true))
       os << llvm::formatv("    {0,-14} {1}\n", field.key, field.description);
   }
   return text;

@@ -1,16 +1,18 @@
 //===- Families.h - Models as others write them -----------------*- C++ -*-===//
 //
-// What must be known of a family of models to read and write the weights of
-// Hugging Face: the names of its tensors here and there, their shapes, which
+// What must be known of a family of models: which mechanisms of a decoder it
+// has, in which sizes it is published, and, to read and write the weights of
+// Hugging Face, the names of its tensors here and there, their shapes, which
 // of them have rows whose order is a convention, and what its config.json
-// says. A family is one table (Families.cpp); nothing else here or in the
-// readers and writers knows Llama.
+// says. A family is one table (Families.cpp); nothing else here, in the
+// decoder or in the readers and writers knows its name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_FAMILIES_FAMILIES_H
 #define FSDP_FAMILIES_FAMILIES_H
 
 #include "fsdp/Artifact/Manifest.h"
+#include "fsdp/Families/DecoderConfig.h"
 #include <string>
 #include <vector>
 
@@ -76,6 +78,22 @@ struct ConfigField {
   int64_t max = 0; // of an integer, which is at least 1
 };
 
+/// A field of the models of a family, by its key in decoderFields().
+struct FamilyField {
+  const char *key;
+  /// Stated only where it is not what the family has otherwise, so that
+  /// artifacts and checkpoints from before there was the field say the same.
+  bool isRare = false;
+};
+
+/// A model that is known by name.
+struct FamilySize {
+  const char *name;        // "llama3_8b"
+  const char *description; // "Llama 3.1 8B"
+  int64_t seqLen;          // what it is traced for if the caller does not say
+  DecoderConfig config;
+};
+
 /// A family whose config.json has the rotary keys of Llama 3: rope_theta and
 /// rope_scaling (transformers 4) or rope_parameters (5), fields rope_theta,
 /// rope_factor, rope_low, rope_high and rope_original.
@@ -88,6 +106,11 @@ struct Family {
   std::vector<const char *> ignored;
   std::vector<ConfigKey> keys, ropeKeys;
   std::vector<ConfigField> fields;
+
+  /// Its mechanisms, and the values of fields that nothing states.
+  DecoderConfig base;
+  std::vector<FamilyField> modelFields;
+  std::vector<FamilySize> sizes;
 };
 
 const std::vector<Family> &families();

@@ -106,6 +106,9 @@ Tensor build(Tensor x, Args &&...arguments) {
 
 Tensor operator+(Tensor lhs, Tensor rhs);
 Tensor operator*(Tensor lhs, Tensor rhs);
+Tensor operator/(Tensor lhs, Tensor rhs);
+/// A tensor of x's shape whose elements are all `value`.
+Tensor constantLike(Tensor x, double value);
 
 /// stream + branch: what a block gives, added to the model's residual stream
 /// [batch, sequence, features]. A placement policy can say where that lies.
@@ -114,8 +117,19 @@ Tensor addToResidual(Tensor stream, Tensor branch);
 /// The same elements in row-major order under another shape.
 Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
 
+/// The box of x from `offsets` on in the shape `sizes`.
+Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
+             llvm::ArrayRef<int64_t> sizes);
+/// Repeats x, whose dimension i is dimension dims[i] of `shape`.
+Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
+                 llvm::ArrayRef<int64_t> shape);
+
+Tensor tanh(Tensor x);
 Tensor relu(Tensor x);
 Tensor silu(Tensor x);
+/// x Phi(x), and its form by tanh.
+Tensor gelu(Tensor x);
+Tensor geluTanh(Tensor x);
 
 /// x W^T + b, with W stored [out, in].
 Tensor linear(Tensor x, Tensor weight);

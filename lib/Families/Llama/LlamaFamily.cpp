@@ -242,7 +242,66 @@ static std::vector<FamilyTensor> tensors() {
   };
 }
 
+//===----------------------------------------------------------------------===//
+// Mechanisms and sizes
+//===----------------------------------------------------------------------===//
+
+/// What all published sizes share, and sizes of Llama 3.1 8B.
+static DecoderConfig base() {
+  DecoderConfig config;
+  config.dim = 4096;
+  config.layers = 32;
+  config.heads = 32;
+  config.kvHeads = 8;
+  config.ffnDim = 14336;
+  config.vocab = 128256;
+  config.maxSeqLen = 131072;
+  config.ropeTheta = 500000;
+  config.ropeFactor = 8;
+  return config;
+}
+
+static DecoderConfig size(int64_t dim, int64_t layers, int64_t heads,
+                          int64_t kvHeads, int64_t ffnDim) {
+  DecoderConfig config = base();
+  config.dim = dim;
+  config.layers = layers;
+  config.heads = heads;
+  config.kvHeads = kvHeads;
+  config.ffnDim = ffnDim;
+  return config;
+}
+
+static std::vector<FamilySize> sizes() {
+  constexpr int64_t kSeqLen = 8192;
+  auto tied = [](DecoderConfig config) {
+    config.tied = true;
+    return config;
+  };
+  DecoderConfig debug = size(256, 6, 16, 16, 768);
+  debug.vocab = 2048;
+  return {
+      {"llama3_debug", "Llama 3 for tests, 6 M parameters", 2048, debug},
+      {"llama3_1b", "Llama 3.2 1B, tied", kSeqLen,
+       tied(size(2048, 16, 32, 8, 8192))},
+      {"llama3_3b", "Llama 3.2 3B, tied", kSeqLen,
+       tied(size(3072, 28, 24, 8, 8192))},
+      {"llama3_8b", "Llama 3.1 8B", kSeqLen, size(4096, 32, 32, 8, 14336)},
+      {"llama3_70b", "Llama 3.1 70B", kSeqLen, size(8192, 80, 64, 8, 28672)},
+      {"llama3_405b", "Llama 3.1 405B", kSeqLen,
+       size(16384, 126, 128, 8, 53248)},
+  };
+}
+
+static std::vector<FamilyField> modelFields() {
+  return {{"dim"},       {"n_layers"},      {"n_heads"},     {"n_kv_heads"},
+          {"head_dim"},  {"ffn_dim"},       {"vocab_size"},  {"max_seq_len"},
+          {"norm_eps"},  {"rope_theta"},    {"rope_factor"}, {"rope_low"},
+          {"rope_high"}, {"rope_original"}, {"rope_halves"}, {"tied"}};
+}
+
 Family checkpoint::llamaFamily() {
-  return {"llama3",     "llama",    tensors(),     {".rotary_emb.inv_freq"},
-          configKeys(), ropeKeys(), configFields()};
+  return {"llama3",      "llama",    tensors(),      {".rotary_emb.inv_freq"},
+          configKeys(),  ropeKeys(), configFields(), base(),
+          modelFields(), sizes()};
 }
