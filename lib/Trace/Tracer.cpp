@@ -116,6 +116,14 @@ Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
   return build<nn::SliceOp>(x, withShape(x, sizes), x.value(), offsets);
 }
 
+Tensor concat(Tensor first, Tensor second) {
+  auto shape = llvm::to_vector(first.shape());
+  int64_t last = shape.size() - 1;
+  shape[last] += second.size(last);
+  return build<nn::ConcatOp>(first, withShape(first, shape),
+                             ValueRange{first.value(), second.value()}, last);
+}
+
 Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
                  llvm::ArrayRef<int64_t> shape) {
   return build<nn::BroadcastOp>(x, withShape(x, shape), x.value(), dims);

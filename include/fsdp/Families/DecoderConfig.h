@@ -51,19 +51,26 @@ struct DecoderConfig {
   // Positions: rotary angles in every layer, or a table of max_seq_len rows
   // that is added to the embedding.
   bool learnedPositions = false;
+  int64_t rotaryDim = 0; // so many first elements of a head; 0: whole heads
   double ropeTheta = 10000;
-  // Frequencies are stretched as in Llama 3.1; a factor of 1 leaves them.
+  // How frequencies are stretched (Rotary.h); a factor of 1 leaves them.
+  std::string ropeType = "llama3"; // of kRopeTypes
   double ropeFactor = 1;
-  double ropeLow = 1;
-  double ropeHigh = 4;
-  int64_t ropeOriginal = 8192;
+  double ropeLow = 1, ropeHigh = 4; // of llama3
+  int64_t ropeOriginal = 8192;      // the length before the stretch
+  double ropeScale = 0; // of cosines and sines (yarn, longrope); 0: by factor
+  double ropeBetaFast = 32, ropeBetaSlow = 1;  // of yarn
+  double ropeMscale = 0, ropeMscaleAllDim = 0; // of yarn
+  bool ropeTruncate = true;                    // of yarn
+  std::vector<double> ropeShort, ropeLong;     // of longrope, one of each pair
   // Which elements of a head are a rotary pair: neighbours as in Meta's
   // weights, or the same places of its halves as in Hugging Face's.
   bool ropeHalves = false;
 
   // Attention. Scores are q k / sqrt(attnScalar), of layer i (from 0) divided
   // by i + 1 if `attnByLayer`.
-  bool qkvBias = false, outBias = false;
+  bool qkvBias = false;  // of queries, keys and values
+  bool attnBias = false; // of the output too
   double attnScalar = 0; // 0: head_dim
   bool attnByLayer = false;
 
@@ -78,6 +85,8 @@ struct DecoderConfig {
 
   int64_t getHeadDim() const { return headDim ? headDim : dim / heads; }
   int64_t getKvHeads() const { return kvHeads ? kvHeads : heads; }
+  /// The elements of a head that are rotated.
+  int64_t getRotaryDim() const { return rotaryDim ? rotaryDim : getHeadDim(); }
   /// What scores of `layer` are multiplied with.
   double attentionScale(int64_t layer) const;
 };
@@ -85,6 +94,9 @@ struct DecoderConfig {
 /// `gelu` is exact, `gelu_tanh` its form by tanh (Hendrycks and Gimpel, 2016).
 inline constexpr const char *kActivations[] = {"silu", "gelu_tanh", "gelu",
                                                "relu"};
+
+inline constexpr const char *kRopeTypes[] = {"llama3", "linear", "yarn",
+                                             "longrope"};
 
 /// Every field that some family has, in the order in which they are listed.
 const std::vector<FieldOf<DecoderConfig>> &decoderFields();

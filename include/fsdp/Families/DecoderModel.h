@@ -86,7 +86,7 @@ private:
   Attention attention;
   FeedForward feedForward;
   OptionalNorm attentionNorm, ffnNorm;         // before the branch
-  OptionalNorm attentionPostNorm, ffnPostNorm; // of the branch
+  OptionalNorm postAttentionNorm, postFfnNorm; // of the branch
 };
 
 /// tokens, targets [batch, sequence] -> loss, logits [batch, sequence, vocab].

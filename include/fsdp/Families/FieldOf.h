@@ -5,6 +5,7 @@
 #include "fsdp/Support/CheckedSize.h"
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace fsdp {
 
@@ -12,7 +13,7 @@ namespace fsdp {
 template <typename Config> struct FieldOf {
   const char *key, *description;
   std::variant<int64_t Config::*, double Config::*, bool Config::*,
-               std::string Config::*>
+               std::string Config::*, std::vector<double> Config::*>
       member;
   int64_t max = kMaxDimension; // of an integer
   int64_t min = 1;             // of an integer; 0 stands for a default

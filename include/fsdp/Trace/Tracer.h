@@ -120,6 +120,8 @@ Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
 /// The box of x from `offsets` on in the shape `sizes`.
 Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
              llvm::ArrayRef<int64_t> sizes);
+/// Joins two tensors along their last dimension.
+Tensor concat(Tensor first, Tensor second);
 /// Repeats x, whose dimension i is dimension dims[i] of `shape`.
 Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
                  llvm::ArrayRef<int64_t> shape);

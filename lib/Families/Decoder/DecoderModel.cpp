@@ -1,6 +1,7 @@
 //===- DecoderModel.cpp - Decoder-only transformers -----------------------===//
 #include "fsdp/Families/DecoderModel.h"
 #include "dialects/NN/NN.h"
+#include "fsdp/Families/Rotary.h"
 #include "fsdp/Support/RangeNames.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
@@ -33,11 +34,12 @@ static Init embeddingTable(const DecoderConfig &config) {
   return config.tied ? outputProjection(config.dim) : normal(1);
 }
 
-static Init rotaryAngles(const DecoderConfig &config) {
-  return [config](MLIRContext *context) {
-    return nn::RotaryTableAttr::get(
-        context, config.ropeTheta, config.ropeFactor, config.ropeLow,
-        config.ropeHigh, config.ropeOriginal, /*start=*/0);
+static Init rotaryAngles(const RotaryNumbers &numbers) {
+  return [numbers](MLIRContext *context) {
+    SmallVector<nn::Real> frequencies(numbers.frequencies.begin(),
+                                      numbers.frequencies.end());
+    return nn::RotaryTableAttr::get(context, frequencies, numbers.scale,
+                                    /*start=*/0);
   };
 }
 
@@ -85,19 +87,23 @@ static Linear linearLayer(Module &parent, StringRef name, int64_t in,
                  : Linear(parent, name, in, out, std::move(init));
 }
 
+static bool hasQkvBias(const DecoderConfig &config) {
+  return config.attnBias || config.qkvBias;
+}
+
 Attention::Attention(Module &parent, StringRef name,
                      const DecoderConfig &config, int64_t layer)
     : Layer(parent, name), headDim(config.getHeadDim()),
       scale(config.attentionScale(layer)), ropeHalves(config.ropeHalves),
       headNorm(config.headNorm),
       wq(linearLayer(*this, "wq", config.dim, config.heads * headDim,
-                     projection(), config.qkvBias)),
+                     projection(), hasQkvBias(config))),
       wk(linearLayer(*this, "wk", config.dim, config.getKvHeads() * headDim,
-                     projection(), config.qkvBias)),
+                     projection(), hasQkvBias(config))),
       wv(linearLayer(*this, "wv", config.dim, config.getKvHeads() * headDim,
-                     projection(), config.qkvBias)),
+                     projection(), hasQkvBias(config))),
       wo(linearLayer(*this, "wo", config.heads * headDim, config.dim,
-                     residualProjection(layer), config.outBias)) {
+                     residualProjection(layer), config.attnBias)) {
   bool isWhole = headNorm == HeadNorm::Whole;
   bool isThere = headNorm != HeadNorm::None;
   qNorm = normIf(isThere, *this, "q_norm", config,
@@ -116,6 +122,18 @@ static Tensor joinHeads(Tensor x) {
   return reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)});
 }
 
+/// Rotates the first elements of each head, as many as the table has.
+static Tensor rotateFirst(Tensor x, Tensor table, bool halves) {
+  int64_t headDim = x.size(3), rotated = 2 * table.size(1);
+  if (rotated == headDim)
+    return rotary(x, table, halves);
+  SmallVector<int64_t> sizes(x.shape());
+  sizes[3] = rotated;
+  Tensor first = rotary(slice(x, {0, 0, 0, 0}, sizes), table, halves);
+  sizes[3] = headDim - rotated;
+  return concat(first, slice(x, {0, 0, 0, rotated}, sizes));
+}
+
 /// Heads of queries or keys: with their norm, rotated.
 Tensor Attention::toHeads(Tensor x, const OptionalNorm &norm,
                           const Tensor *ropeTable) const {
@@ -124,7 +142,7 @@ Tensor Attention::toHeads(Tensor x, const OptionalNorm &norm,
   x = splitHeads(x, headDim);
   if (headNorm == HeadNorm::PerHead)
     x = (*norm)(x);
-  return ropeTable ? rotary(x, *ropeTable, ropeHalves) : x;
+  return ropeTable ? rotateFirst(x, *ropeTable, ropeHalves) : x;
 }
 
 Tensor Attention::forward(Tensor x, const Tensor *ropeTable) const {
@@ -169,8 +187,8 @@ TransformerBlock::TransformerBlock(Module &parent, StringRef name,
   };
   attentionNorm = normOf(config.normBefore, "attention_norm");
   ffnNorm = normOf(config.normBefore, "ffn_norm");
-  attentionPostNorm = normOf(config.normOnBranch, "attention_post_norm");
-  ffnPostNorm = normOf(config.normOnBranch, "ffn_post_norm");
+  postAttentionNorm = normOf(config.normOnBranch, "post_attention_norm");
+  postFfnNorm = normOf(config.normOnBranch, "post_ffn_norm");
 }
 
 static Tensor apply(const OptionalNorm &norm, Tensor x) {
@@ -179,8 +197,8 @@ static Tensor apply(const OptionalNorm &norm, Tensor x) {
 
 Tensor TransformerBlock::forward(Tensor x, const Tensor *ropeTable) const {
   Tensor attended = attention(apply(attentionNorm, x), ropeTable);
-  Tensor h = addToResidual(x, apply(attentionPostNorm, attended));
-  return addToResidual(h, apply(ffnPostNorm, feedForward(apply(ffnNorm, h))));
+  Tensor h = addToResidual(x, apply(postAttentionNorm, attended));
+  return addToResidual(h, apply(postFfnNorm, feedForward(apply(ffnNorm, h))));
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,12 +214,13 @@ Decoder::Decoder(const DecoderConfig &config, int64_t batch, int64_t seqLen)
                     ? std::make_unique<const PositionTable>(
                           *this, "pos_embeddings", config.maxSeqLen, config.dim)
                     : nullptr),
-      ropeTable(config.learnedPositions
-                    ? nullptr
-                    : std::make_unique<const Buffer>(
-                          *this, "rope_table",
-                          ArrayRef<int64_t>{seqLen, config.getHeadDim() / 2, 2},
-                          rotaryAngles(config))),
+      ropeTable(
+          config.learnedPositions
+              ? nullptr
+              : std::make_unique<const Buffer>(
+                    *this, "rope_table",
+                    ArrayRef<int64_t>{seqLen, config.getRotaryDim() / 2, 2},
+                    rotaryAngles(rotaryNumbers(config, seqLen)))),
       layers(*this, "layers", config.layers,
              [&](Module &list, int64_t layer) {
                return std::make_unique<TransformerBlock>(
