@@ -13,6 +13,7 @@
 
 #include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Families/DecoderConfig.h"
+#include <list>
 #include <string>
 #include <vector>
 
@@ -40,14 +41,26 @@ private:
 
 /// A kind of tensor. A `*` in both names stands for the number of a layer;
 /// such kinds stand next to each other in the table.
+///
+/// Kinds of one `theirs` stand next to each other too. They are the rows of one
+/// tensor of files, in the order of the table; the other dimensions are alike.
 struct FamilyTensor {
   const char *ours, *theirs;
-  std::vector<const char *> shape; // products of fields
-  /// Its rows are heads of head_dim rows, of which two each are a rotary pair:
-  /// neighbours, or the same places of a head's halves.
-  bool isRotary = false;
+  std::vector<const char *> shape; // ours: products of fields
+  /// Of every head_dim rows, so many at the beginning are rotary pairs: two
+  /// each, which are neighbours, or the same places of the halves of these
+  /// rows. A product of fields; of the value 0 all rows of a head. Null: rows
+  /// are as in files.
+  const char *rotary = nullptr;
   /// Of which tensor (ours) it is another use where the model is tied.
   const char *tiedTo = nullptr;
+  /// Files have [in, out] where ours is [out, in].
+  bool isTransposed = false;
+  /// A boolean field; where it is false, there is no such tensor.
+  const char *when = nullptr;
+  /// What files that keep the parts of `theirs` apart call this one. Such
+  /// files are refused; the name is for the message.
+  const char *apart = nullptr;
 };
 
 /// What becomes of a key of config.json.
@@ -111,9 +124,25 @@ struct Family {
   DecoderConfig base;
   std::vector<FamilyField> modelFields;
   std::vector<FamilySize> sizes;
+  /// What names of files begin with, except in files that leave it out
+  /// everywhere; null: nothing.
+  const char *prefix = nullptr;
 };
 
-const std::vector<Family> &families();
+const std::list<Family> &families();
+
+/// Makes a family known as long as the object lives, for tests with tables of
+/// their own. No other thread may look at the families when it comes or goes.
+class AddedFamily {
+public:
+  explicit AddedFamily(Family family);
+  ~AddedFamily();
+  AddedFamily(const AddedFamily &) = delete;
+  AddedFamily &operator=(const AddedFamily &) = delete;
+
+private:
+  std::list<Family>::iterator place;
+};
 /// Null if there is none.
 const Family *findFamily(const std::string &name);
 /// Throws fsdp::Error that lists those there are.
@@ -121,8 +150,8 @@ const Family &familyOf(const rt::ModelInfo &model);
 
 /// A tensor of one model.
 struct ModelTensor {
-  std::string ours, theirs;
-  std::vector<int64_t> shape;
+  std::string ours, theirs, apart;
+  std::vector<int64_t> shape; // ours
   const FamilyTensor *kind;
 };
 /// All tensors of a model of `family`, in the order of transformers; also those
@@ -130,12 +159,37 @@ struct ModelTensor {
 std::vector<ModelTensor> tensorsOf(const Family &family,
                                    const rt::ModelInfo &model);
 
+/// A tensor of files: one of the model's, or several, whose rows it has one
+/// after another.
+struct FileTensor {
+  std::string name;
+  std::vector<int64_t> shape; // in files
+  std::vector<ModelTensor> parts;
+
+  const FamilyTensor &kind() const { return *parts.front().kind; }
+};
+/// The same tensors as files have them. Throws fsdp::Error, also if the parts
+/// of a tensor do not fit together.
+std::vector<FileTensor> fileTensorsOf(const Family &family,
+                                      const rt::ModelInfo &model);
+
+/// Whether the family has tensors with rotary rows.
+bool hasRotaryRows(const Family &family);
 /// Whether rotary pairs are the halves of a head, as Hugging Face has them.
 bool rotatesHalves(const rt::ModelInfo &model);
 
-/// Where row `i` of heads of `headDim` rows lies in a file of the other rotary
-/// layout; `halves`: the layout of the file.
-int64_t rotaryRow(int64_t i, int64_t headDim, bool halves);
+/// Rows that are heads.
+struct RotaryRows {
+  int64_t headDim = 0; // rows of a head
+  int64_t part = 0;    // of these, the first ones are rotary pairs
+};
+/// Those of a tensor whose kind has rotary rows. Throws fsdp::Error if its rows
+/// are no heads, or have no pairs.
+RotaryRows rotaryRowsOf(const ModelTensor &tensor, const rt::ModelInfo &model);
+
+/// Where row `i` lies in a file of the other rotary layout; `halves`: the
+/// layout of the file.
+int64_t rotaryRow(int64_t i, RotaryRows rows, bool halves);
 
 } // namespace fsdp::checkpoint
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LlamaFamily.h"
+#include "../DecoderTensors.h"
 #include "fsdp/Support/CheckedSize.h"
 
 using namespace fsdp;
@@ -197,51 +198,6 @@ static std::vector<ConfigField> configFields() {
   };
 }
 
-static std::vector<FamilyTensor> tensors() {
-  constexpr bool kRotary = true;
-  const char *const query = "n_heads*head_dim";
-  const char *const keyValue = "n_kv_heads*head_dim";
-  const char *const embedding = "tok_embeddings.weight";
-  return {
-      {embedding, "model.embed_tokens.weight", {"vocab_size", "dim"}},
-      {"layers.*.attention.wq.weight",
-       "model.layers.*.self_attn.q_proj.weight",
-       {query, "dim"},
-       kRotary},
-      {"layers.*.attention.wk.weight",
-       "model.layers.*.self_attn.k_proj.weight",
-       {keyValue, "dim"},
-       kRotary},
-      {"layers.*.attention.wv.weight",
-       "model.layers.*.self_attn.v_proj.weight",
-       {keyValue, "dim"}},
-      {"layers.*.attention.wo.weight",
-       "model.layers.*.self_attn.o_proj.weight",
-       {"dim", query}},
-      {"layers.*.feed_forward.w1.weight",
-       "model.layers.*.mlp.gate_proj.weight",
-       {"ffn_dim", "dim"}},
-      {"layers.*.feed_forward.w3.weight",
-       "model.layers.*.mlp.up_proj.weight",
-       {"ffn_dim", "dim"}},
-      {"layers.*.feed_forward.w2.weight",
-       "model.layers.*.mlp.down_proj.weight",
-       {"dim", "ffn_dim"}},
-      {"layers.*.attention_norm.weight",
-       "model.layers.*.input_layernorm.weight",
-       {"dim"}},
-      {"layers.*.ffn_norm.weight",
-       "model.layers.*.post_attention_layernorm.weight",
-       {"dim"}},
-      {"norm.weight", "model.norm.weight", {"dim"}},
-      {"output.weight",
-       "lm_head.weight",
-       {"vocab_size", "dim"},
-       /*isRotary=*/false,
-       embedding},
-  };
-}
-
 //===----------------------------------------------------------------------===//
 // Mechanisms and sizes
 //===----------------------------------------------------------------------===//
@@ -301,7 +257,7 @@ static std::vector<FamilyField> modelFields() {
 }
 
 Family checkpoint::llamaFamily() {
-  return {"llama3",      "llama",    tensors(),      {".rotary_emb.inv_freq"},
+  return {"llama3",      "llama",    llamaTensors(), {".rotary_emb.inv_freq"},
           configKeys(),  ropeKeys(), configFields(), base(),
           modelFields(), sizes()};
 }
