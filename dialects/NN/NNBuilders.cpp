@@ -98,9 +98,10 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
 //===----------------------------------------------------------------------===//
 
 void RMSNormOp::build(OpBuilder &builder, OperationState &state, Value input,
-                      Value weight, double eps) {
+                      Value weight, double eps, bool plusOne) {
   build(builder, state, input.getType(), rowStatisticType(typeOf(input)), input,
-        weight, builder.getF64FloatAttr(eps));
+        weight, builder.getF64FloatAttr(eps),
+        plusOne ? builder.getUnitAttr() : UnitAttr());
 }
 
 void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value input,

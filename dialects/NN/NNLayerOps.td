@@ -140,9 +140,14 @@ def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable,
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w (Zhang and Sennrich, 2019)";
   let prose = [{
-    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64). It is kept for the backward pass.
+    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64). It is kept for the backward pass. With
+    `plus_one` (a unit) 1 + w takes the place of w. Sum and products are f32 and rounded once.
 
-    Example: `%y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>`
+    Example:
+    ```mlir
+    %y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+    %z, %rstd2 = nn.rms_norm %x, %w eps 1.0e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+    ```
 
     Constraints: 1. the weight has shape [last dimension]; 2. `rstd` has x's
     shape without the last dimension; 3. eps >= 0.
@@ -152,17 +157,19 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN
   let flops = NN_Flops<4, "input">;
   let space = NN_RowsOf<"input">;
   let precision = NN_InputPrecision;
-  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps);
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps,
+                       UnitAttr:$plus_one);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$rstd);
   let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
   let hasVerifier = 1;
-  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight, "double":$eps)>];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight, "double":$eps,
+                                 CArg<"bool", "false">:$plusOne)>];
 }
 
 def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its input";
   let prose = [{
-    `rstd (w dy - x rstd^2 mean(w dy x))`.
+    `rstd (w dy - x rstd^2 mean(w dy x))`, with `plus_one` 1 + w in place of w.
 
     Example: `%dx = nn.rms_norm_input_grad %x, %w, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
   }];
@@ -172,7 +179,8 @@ def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["in
   let space = NN_RowsOf<"input">;
   let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
-                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
+                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent,
+                       UnitAttr:$plus_one);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$input `,` $weight `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
   let hasVerifier = 1;
@@ -181,7 +189,7 @@ def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["in
 def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its weight";
   let prose = [{
-    `sum over rows of dy x rstd`.
+    `sum over rows of dy x rstd`, also of a norm with `plus_one`.
 
     Example: `%dw = nn.rms_norm_weight_grad %x, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`
   }];

@@ -48,7 +48,7 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
     Example:
 
     ```mlir
-    nn.buffer @rotary : tensor<256x16x2xf32>
+    nn.buffer @rotary : tensor<256x2x2xf32>
         init #nn.rotary_table<[1.0, 0.1]>
     ```
 

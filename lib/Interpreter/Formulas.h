@@ -29,8 +29,8 @@ DenseTensor linearWeightGrad(const Tensors &in);
 DenseTensor matmul(const DenseTensor &lhs, const DenseTensor &rhs,
                    bool transposeLhs, bool transposeRhs);
 
-Tensors rmsNorm(const Tensors &in, double eps);
-DenseTensor rmsNormInputGrad(const Tensors &in);
+Tensors rmsNorm(const Tensors &in, double eps, bool plusOne);
+DenseTensor rmsNormInputGrad(const Tensors &in, bool plusOne);
 DenseTensor rmsNormWeightGrad(const Tensors &in);
 Tensors layerNorm(const Tensors &in, double eps);
 DenseTensor layerNormInputGrad(const Tensors &in);

@@ -331,10 +331,10 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
             matmul(in[0], in[1], op.getTransposeLhs(), op.getTransposeRhs())};
       })
       .Case([&](nn::RMSNormOp op) {
-        return rmsNorm(in, op.getEps().convertToDouble());
+        return rmsNorm(in, op.getEps().convertToDouble(), op.getPlusOne());
       })
-      .Case([&](nn::RMSNormInputGradOp) -> Tensors {
-        return {rmsNormInputGrad(in)};
+      .Case([&](nn::RMSNormInputGradOp op) -> Tensors {
+        return {rmsNormInputGrad(in, op.getPlusOne())};
       })
       .Case([&](nn::RMSNormWeightGradOp) -> Tensors {
         return {rmsNormWeightGrad(in)};

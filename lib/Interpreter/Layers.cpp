@@ -105,7 +105,7 @@ template <typename Term> static double meanOf(int64_t cols, Term term) {
   return sum / cols;
 }
 
-Tensors rmsNorm(const Tensors &in, double eps) {
+Tensors rmsNorm(const Tensors &in, double eps, bool plusOne) {
   const DenseTensor &x = in[0], &w = in[1];
   DenseTensor y = DenseTensor::full(x.shape), rstd = rowStatistic(x);
   int64_t cols = x.shape.back();
@@ -115,23 +115,24 @@ Tensors rmsNorm(const Tensors &in, double eps) {
     });
     rstd.values[row] = 1 / std::sqrt(square + eps);
     for (int64_t c = 0; c < cols; ++c)
-      y.values[base + c] = x.values[base + c] * rstd.values[row] * w.values[c];
+      y.values[base + c] =
+          x.values[base + c] * rstd.values[row] * (w.values[c] + plusOne);
   });
   return {y, rstd};
 }
 
 // Operands: x, w, rstd, dy.
-DenseTensor rmsNormInputGrad(const Tensors &in) {
+DenseTensor rmsNormInputGrad(const Tensors &in, bool plusOne) {
   const DenseTensor &x = in[0], &w = in[1], &rstd = in[2], &dy = in[3];
   DenseTensor dx = DenseTensor::full(x.shape);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     double r = rstd.values[row];
     double mean = meanOf(cols, [&](int64_t c) {
-      return w.values[c] * dy.values[base + c] * x.values[base + c];
+      return (w.values[c] + plusOne) * dy.values[base + c] * x.values[base + c];
     });
     for (int64_t c = 0; c < cols; ++c)
-      dx.values[base + c] = r * (w.values[c] * dy.values[base + c] -
+      dx.values[base + c] = r * ((w.values[c] + plusOne) * dy.values[base + c] -
                                  x.values[base + c] * r * r * mean);
   });
   return dx;

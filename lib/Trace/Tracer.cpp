@@ -155,8 +155,8 @@ Tensor embedding(Tensor indices, Tensor table) {
   return build<nn::EmbeddingOp>(indices, indices.value(), table.value());
 }
 
-Tensor rmsNorm(Tensor x, Tensor weight, double eps) {
-  return build<nn::RMSNormOp>(x, x.value(), weight.value(), eps);
+Tensor rmsNorm(Tensor x, Tensor weight, double eps, bool plusOne) {
+  return build<nn::RMSNormOp>(x, x.value(), weight.value(), eps, plusOne);
 }
 
 Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps) {

@@ -140,7 +140,8 @@ Tensor linear(Tensor x, Tensor weight, Tensor bias);
 /// Rows of `table` by index.
 Tensor embedding(Tensor indices, Tensor table);
 
-Tensor rmsNorm(Tensor x, Tensor weight, double eps);
+/// `plusOne`: 1 + weight takes the place of the weight.
+Tensor rmsNorm(Tensor x, Tensor weight, double eps, bool plusOne = false);
 Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
 
 /// Rotates pairs of x [batch, sequence, heads, head_dim] by the angles in

@@ -152,6 +152,8 @@ func.func @matrix_products(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>, %b: tens
 func.func @norms(%x: tensor<2x4x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) {
   // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.000000e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   %y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+  // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.000000e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+  %y1, %rstd1 = nn.rms_norm %x, %w eps 1.0e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   // CHECK: nn.rms_norm_input_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   %1 = nn.rms_norm_input_grad %x, %w, %rstd, %y : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   // CHECK: nn.rms_norm_weight_grad %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<2x4xf32> to tensor<8xf32>

@@ -201,6 +201,9 @@ const std::vector<VjpCase> &allCases() {
       {"RMSNormWithLargeEps", "%x: tensor<3x4xf64>, %w: tensor<4xf64>",
        "%y, %r = nn.rms_norm %x, %w eps 0.5 : tensor<3x4xf64>, "
        "tensor<4xf64>, tensor<3xf64>"},
+      {"RMSNormPlusOne", "%x: tensor<3x4xf64>, %w: tensor<4xf64>",
+       "%y, %r = nn.rms_norm %x, %w eps 0.5 {plus_one} : tensor<3x4xf64>, "
+       "tensor<4xf64>, tensor<3xf64>"},
       {"LayerNorm",
        "%x: tensor<2x3x4xf64>, %w: tensor<4xf64>, %b: tensor<4xf64>",
        "%y, %m, %r = nn.layer_norm %x, %w, %b eps 1.0e-5 : "
