@@ -1,6 +1,6 @@
 //===- Families.cpp - The table of families -------------------------------===//
 #include "fsdp/Families/Families.h"
-#include "Llama/LlamaFamily.h"
+#include "FamilyParts.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
@@ -24,7 +24,10 @@ static Family named(Family family) {
 
 /// What comes and goes leaves the others where they are.
 static std::list<Family> &allFamilies() {
-  static std::list<Family> all = {named(llamaFamily())};
+  static std::list<Family> all = {named(llamaFamily()),   named(gpt2Family()),
+                                  named(qwen2Family()),   named(qwen3Family()),
+                                  named(mistralFamily()), named(gemma2Family()),
+                                  named(phi3Family()),    named(olmo2Family())};
   return all;
 }
 
@@ -120,6 +123,42 @@ int64_t Fields::product(const std::string &text) const {
   return size.get();
 }
 
+static const FieldOf<DecoderConfig> &fieldNamed(const std::string &key) {
+  for (const FieldOf<DecoderConfig> &field : decoderFields())
+    if (key == field.key)
+      return field;
+  throw Error("no decoder has a field '" + printableLine(key) + "'");
+}
+
+std::string checkpoint::fieldText(const DecoderConfig &config,
+                                  const std::string &key) {
+  auto textOf = [&](auto member) { return valueText(config.*member); };
+  return std::visit(textOf, fieldNamed(key).member);
+}
+
+DecoderConfig checkpoint::decoderOf(const ModelInfo &model) {
+  DecoderConfig config = familyOf(model).base;
+  for (const auto &[key, text] : model.fields) {
+    auto assign = [&, &text = text](auto member) {
+      return parseValue(text, config.*member);
+    };
+    if (!std::visit(assign, fieldNamed(key).member))
+      throw Error("the model's field '" + key + "' has the value '" +
+                  printableLine(text) + "', which is none of its kind");
+  }
+  return config;
+}
+
+bool checkpoint::isSameValue(const std::string &a, const std::string &b) {
+  if (a == b)
+    return true;
+  char *endA = nullptr, *endB = nullptr;
+  double valueA = std::strtod(a.c_str(), &endA);
+  double valueB = std::strtod(b.c_str(), &endB);
+  bool areNumbers = !a.empty() && !b.empty() && *endA == '\0' && *endB == '\0';
+  return areNumbers && valueA == valueB;
+}
+
 //===----------------------------------------------------------------------===//
 // Differences
 //===----------------------------------------------------------------------===//
@@ -157,17 +196,6 @@ static std::map<std::string, std::string> meaning(const ModelInfo &model) {
   return fields;
 }
 
-/// Whether two texts are the same, or the same number.
-static bool isSame(const std::string &a, const std::string &b) {
-  if (a == b)
-    return true;
-  char *endA = nullptr, *endB = nullptr;
-  double valueA = std::strtod(a.c_str(), &endA);
-  double valueB = std::strtod(b.c_str(), &endB);
-  bool areNumbers = !a.empty() && !b.empty() && *endA == '\0' && *endB == '\0';
-  return areNumbers && valueA == valueB;
-}
-
 std::string checkpoint::modelDifference(const ModelInfo &is,
                                         const ModelInfo &wanted) {
   if (is.family != wanted.family)
@@ -182,7 +210,7 @@ std::string checkpoint::modelDifference(const ModelInfo &is,
     auto found = have.find(key);
     if (found == have.end())
       say(key, "unset", value);
-    else if (!isSame(found->second, value))
+    else if (!isSameValue(found->second, value))
       say(key, found->second, value);
   }
   for (const auto &[key, value] : have)

@@ -27,9 +27,11 @@ ArrayRef<RegisteredModel> getRegisteredModels() {
     for (const checkpoint::Family &family : checkpoint::families())
       for (const checkpoint::FamilySize &size : family.sizes)
         all.push_back({{size.name, size.config, /*batch=*/1, size.seqLen},
-                       size.description});
+                       size.description,
+                       family.title});
     all.push_back({{"odsc_mlp", MlpConfig(), /*batch=*/8192},
-                   "8 x (Linear 16384 + ReLU), squared error"});
+                   "8 x (Linear 16384 + ReLU), squared error",
+                   "Others"});
     return all;
   }();
   return models;
@@ -102,15 +104,22 @@ Expected<ModelSpec> findModel(StringRef model) {
 // Fields
 //===----------------------------------------------------------------------===//
 
-std::vector<ModelField> getModelFields(const ModelSpec &spec, bool all) {
+/// A list is stated as text, as nn.model and manifests have no lists.
+template <typename T> static const T &stated(const T &value) { return value; }
+static std::string stated(const std::vector<double> &value) {
+  return valueText(value);
+}
+
+std::vector<ModelField> getModelFields(const ModelSpec &spec) {
   std::vector<ModelField> result;
   auto collect = [&](const auto &config) {
     auto base = baseOf(config);
     for (const auto &field : fields(config))
       std::visit(
           [&, &field = field](auto member) {
-            if (all || !field.isRare || config.*member != base.*member)
-              result.push_back({field.key, field.description, config.*member});
+            if (!field.isRare || config.*member != base.*member)
+              result.push_back(
+                  {field.key, field.description, stated(config.*member)});
           },
           field.member);
   };
@@ -118,23 +127,12 @@ std::vector<ModelField> getModelFields(const ModelSpec &spec, bool all) {
   return result;
 }
 
-/// As a manifest's JSON has it.
-static std::string text(int64_t value) { return std::to_string(value); }
-static std::string text(bool value) { return value ? "true" : "false"; }
-static std::string text(const std::string &value) { return value; }
-static std::string text(double value) {
-  std::string digits;
-  llvm::raw_string_ostream os(digits);
-  llvm::json::OStream(os).value(value);
-  return digits;
-}
-
 rt::ModelInfo getModelInfo(const ModelSpec &spec) {
   rt::ModelInfo info;
   info.family = getModelFamily(spec).str();
   for (const ModelField &field : getModelFields(spec))
-    info.fields[field.key.str()] =
-        std::visit([](const auto &value) { return text(value); }, field.value);
+    info.fields[field.key.str()] = std::visit(
+        [](const auto &value) { return valueText(value); }, field.value);
   return info;
 }
 
@@ -143,27 +141,13 @@ StringRef getModelFamily(const ModelSpec &spec) {
   return decoder ? StringRef(decoder->family) : "mlp";
 }
 
-// Each says whether `text` was a value of the member's type.
-static bool parse(StringRef text, int64_t &value) {
-  return !text.getAsInteger(10, value);
-}
-static bool parse(StringRef text, double &value) {
-  return !text.getAsDouble(value);
-}
-static bool parse(StringRef text, bool &value) {
-  value = text == "true";
-  return value || text == "false";
-}
-
-static bool parse(StringRef text, std::string &value) {
-  value = text.str();
-  return true;
-}
-
 static StringRef typeName(int64_t) { return "an integer"; }
 static StringRef typeName(double) { return "a number"; }
 static StringRef typeName(bool) { return "true or false"; }
 static StringRef typeName(const std::string &) { return "a text"; }
+static StringRef typeName(const std::vector<double> &) {
+  return "numbers with spaces between them";
+}
 
 template <typename Config>
 static llvm::Error setField(Config &config, StringRef model, StringRef key,
@@ -174,7 +158,7 @@ static llvm::Error setField(Config &config, StringRef model, StringRef key,
     if (key != field.key)
       continue;
     auto assign = [&](auto member) -> llvm::Error {
-      if (parse(text, config.*member))
+      if (parseValue(text.str(), config.*member))
         return llvm::Error::success();
       return llvm::createStringError(model + ": " + key + " takes " +
                                      typeName(config.*member) + ", not '" +

@@ -11,6 +11,8 @@
 
 #include "fsdp/Families/FieldOf.h"
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,7 @@ struct DecoderConfig {
   // Norms: of what goes into a branch (attention, feed-forward), and of what
   // comes out of it before it is added to the stream.
   NormKind norm = NormKind::Rms;
+  bool normPlusOne = false; // rms: w starts at 0, and 1 + w multiplies
   bool normBefore = true, normOnBranch = false;
   HeadNorm headNorm = HeadNorm::None;
   double normEps = 1e-5;
@@ -69,19 +72,25 @@ struct DecoderConfig {
 
   // Attention. Scores are q k / sqrt(attnScalar), of layer i (from 0) divided
   // by i + 1 if `attnByLayer`.
-  bool qkvBias = false;  // of queries, keys and values
-  bool attnBias = false; // of the output too
-  double attnScalar = 0; // 0: head_dim
+  bool qkvBias = false;   // of queries, keys and values
+  bool attnBias = false;  // of the output too
+  double attnScalar = 0;  // 0: head_dim
+  bool attnScaled = true; // false: not divided by the root
   bool attnByLayer = false;
+  double attnCap = 0; // scores are cap tanh(scores / cap); 0: as they are
+  // In layers of `windowLayers` a query sees so many keys, its own included
+  // and none later; 0: all before it.
+  int64_t window = 0;
+  std::string windowLayers = "all"; // see windowLayers()
 
   // Feed-forward: w2(act(w1 x) * w3 x), or w2(act(w1 x)) if it is not gated.
   std::string activation = "silu"; // of kActivations
   bool isGated = true;
   bool ffnBias = false;
 
-  double embedScale = 1; // of the rows of the embedding
-  double logitCap = 0;   // logits are cap tanh(logits / cap); 0: as they are
-  bool tied = false;     // the output layer reads the embedding's table
+  bool scalesEmbedding = false; // its rows are multiplied with sqrt(dim)
+  double logitCap = 0; // logits are cap tanh(logits / cap); 0: as they are
+  bool tied = false;   // the output layer reads the embedding's table
 
   int64_t getHeadDim() const { return headDim ? headDim : dim / heads; }
   int64_t getKvHeads() const { return kvHeads ? kvHeads : heads; }
@@ -89,6 +98,10 @@ struct DecoderConfig {
   int64_t getRotaryDim() const { return rotaryDim ? rotaryDim : getHeadDim(); }
   /// What scores of `layer` are multiplied with.
   double attentionScale(int64_t layer) const;
+  /// The window of `layer` over `seqLen` positions; 0: it hides nothing.
+  int64_t windowOf(int64_t layer, int64_t seqLen) const;
+  /// What rows of the embedding are multiplied with.
+  double embeddingScale() const;
 };
 
 /// `gelu` is exact, `gelu_tanh` its form by tanh (Hendrycks and Gimpel, 2016).
@@ -100,6 +113,11 @@ inline constexpr const char *kRopeTypes[] = {"llama3", "linear", "yarn",
 
 /// Every field that some family has, in the order in which they are listed.
 const std::vector<FieldOf<DecoderConfig>> &decoderFields();
+
+/// The layers that a text names: "all", "even" (0, 2, …), "from 3", or numbers
+/// with spaces between them. Unset: it is none of these.
+std::optional<std::set<int64_t>> windowLayers(const std::string &text,
+                                              int64_t layers);
 
 } // namespace fsdp
 

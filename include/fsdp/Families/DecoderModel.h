@@ -26,6 +26,7 @@ private:
   Parameter weight;
   std::optional<Parameter> bias; // of a layer norm
   double eps;
+  bool plusOne;
 };
 
 /// A norm that a decoder may lack.

@@ -31,9 +31,9 @@ public:
   bool boolean(const std::string &key) const;
   /// "n_heads*head_dim": a size, or a product of sizes.
   int64_t product(const std::string &text) const;
+  const std::string &text(const std::string &key) const;
 
 private:
-  const std::string &text(const std::string &key) const;
   [[noreturn]] void refuse(const std::string &key, const char *what) const;
 
   const rt::ModelInfo &model;
@@ -68,6 +68,7 @@ enum class KeyRole {
   Used,     // it describes the model
   Harmless, // it does not change what is computed from given weights
   Fixed,    // the model is one of its values
+  Dropout,  // a rate; training goes without, and a warning says so
 };
 
 struct ConfigKey {
@@ -82,13 +83,27 @@ struct ConfigKey {
 
 /// A key of config.json that is a field of the model.
 struct ConfigField {
-  enum class Type { Integer, Number, Boolean };
+  enum class Type { Integer, Number, Boolean, Name };
   const char *key, *field;
   Type type;
-  /// JSON of the value of a key that is left out, or the field that it is
-  /// equal to then; null: it must be there.
+  /// The value here of a key that is left out, or what it is equal to then: a
+  /// field, or a number times one, "4*dim". Null: it must be there.
   const char *fallback = nullptr;
   int64_t max = 0; // of an integer, which is at least 1
+  /// The same of a key that is null there; such a value is written as null.
+  /// Null: a key that is null is one that is left out.
+  const char *ifNull = nullptr;
+  /// Of a name: how files spell it, and how the field does. Of several that
+  /// mean the same the first is written.
+  std::vector<std::pair<const char *, const char *>> names = {};
+};
+
+/// Which layers see a window of keys where config.json lists no layer_types.
+enum class WindowRule {
+  None,      // no layer does, and keys that say otherwise are refused
+  AllLayers, // all do if there is sliding_window; layer_types is never used
+  Even,      // layers 0, 2, 4, …
+  FromLayer, // with use_sliding_window, those from max_window_layers on
 };
 
 /// A field of the models of a family, by its key in decoderFields().
@@ -107,23 +122,28 @@ struct FamilySize {
   DecoderConfig config;
 };
 
-/// A family whose config.json has the rotary keys of Llama 3: rope_theta and
-/// rope_scaling (transformers 4) or rope_parameters (5), fields rope_theta,
-/// rope_factor, rope_low, rope_high and rope_original.
+/// A family. Rotary keys of its config.json are rope_theta and rope_scaling
+/// (transformers 4) or rope_parameters (5); what they are here is in
+/// RopeConfig.cpp, and what the keys of windows are in WindowConfig.cpp.
 struct Family {
-  const char *name;      // "llama3"
-  const char *modelType; // "llama", of config.json
+  const char *name = nullptr;      // "llama3"
+  const char *modelType = nullptr; // "llama", of config.json
+  const char *title = nullptr;     // "Llama 2, 3 and CodeLlama"
   /// In the order in which the module of transformers has them.
   std::vector<FamilyTensor> tensors;
   /// Endings of names in files that hold no weights.
   std::vector<const char *> ignored;
-  std::vector<ConfigKey> keys, ropeKeys;
+  std::vector<ConfigKey> keys;
   std::vector<ConfigField> fields;
 
   /// Its mechanisms, and the values of fields that nothing states.
   DecoderConfig base;
   std::vector<FamilyField> modelFields;
   std::vector<FamilySize> sizes;
+  WindowRule windows = WindowRule::None;
+  int64_t defaultWindow = 0; // of a file without sliding_window
+  /// rope_type: how files spell it, and kRopeTypes. "default" has no stretch.
+  std::vector<std::pair<const char *, const char *>> ropeTypes = {};
   /// What names of files begin with, except in files that leave it out
   /// everywhere; null: nothing.
   const char *prefix = nullptr;
@@ -147,6 +167,16 @@ private:
 const Family *findFamily(const std::string &name);
 /// Throws fsdp::Error that lists those there are.
 const Family &familyOf(const rt::ModelInfo &model);
+
+/// The decoder that fields are of; what they leave out is as in the family.
+/// Throws fsdp::Error that names the field.
+DecoderConfig decoderOf(const rt::ModelInfo &model);
+
+/// The value of the field `key` as text.
+std::string fieldText(const DecoderConfig &config, const std::string &key);
+
+/// Whether two texts are the same, or the same number.
+bool isSameValue(const std::string &a, const std::string &b);
 
 /// A tensor of one model.
 struct ModelTensor {

@@ -21,6 +21,21 @@ template <typename Config> struct FieldOf {
   bool isRare = false;
 };
 
+// The text of a value, as manifests and --set have it. Numbers have the fewest
+// digits that give them back, lists a space between numbers.
+std::string valueText(int64_t value);
+std::string valueText(double value);
+std::string valueText(bool value);
+std::string valueText(const std::string &value);
+std::string valueText(const std::vector<double> &value);
+
+// Each says whether `text` was a value of the type.
+bool parseValue(const std::string &text, int64_t &value);
+bool parseValue(const std::string &text, double &value);
+bool parseValue(const std::string &text, bool &value);
+bool parseValue(const std::string &text, std::string &value);
+bool parseValue(const std::string &text, std::vector<double> &value);
+
 } // namespace fsdp
 
 #endif // FSDP_FAMILIES_FIELDOF_H

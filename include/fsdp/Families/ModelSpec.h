@@ -34,6 +34,7 @@ struct ModelSpec {
 struct RegisteredModel {
   ModelSpec spec;
   llvm::StringRef description;
+  llvm::StringRef group; // "Qwen3": of those that are listed together
 };
 llvm::ArrayRef<RegisteredModel> getRegisteredModels();
 
@@ -59,9 +60,9 @@ struct ModelField {
   llvm::StringRef description;
   std::variant<int64_t, double, bool, std::string> value;
 };
-/// Those that say which model it is, or with `all` also what it shares with
-/// its family.
-std::vector<ModelField> getModelFields(const ModelSpec &spec, bool all = false);
+/// Those that say which model it is. What is rare and as its family has it
+/// otherwise is left out.
+std::vector<ModelField> getModelFields(const ModelSpec &spec);
 
 /// What kind of model it is: "llama3", "mlp".
 llvm::StringRef getModelFamily(const ModelSpec &spec);

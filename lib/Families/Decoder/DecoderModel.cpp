@@ -49,8 +49,9 @@ static Init rotaryAngles(const RotaryNumbers &numbers) {
 
 Norm::Norm(Module &parent, StringRef name, const DecoderConfig &config,
            int64_t dim)
-    : Layer(parent, name), weight(*this, "weight", dim, ones()),
-      eps(config.normEps) {
+    : Layer(parent, name),
+      weight(*this, "weight", dim, config.normPlusOne ? zeros() : ones()),
+      eps(config.normEps), plusOne(config.normPlusOne) {
   if (config.norm == NormKind::Layer)
     bias.emplace(*this, "bias", dim, zeros());
 }
@@ -58,7 +59,7 @@ Norm::Norm(Module &parent, StringRef name, const DecoderConfig &config,
 Tensor Norm::forward(Tensor x) const {
   Tensor w = x.tracer().use(weight);
   return bias ? layerNorm(x, w, x.tracer().use(*bias), eps)
-              : rmsNorm(x, w, eps);
+              : rmsNorm(x, w, eps, plusOne);
 }
 
 static OptionalNorm normIf(bool isThere, Module &parent, StringRef name,
@@ -168,9 +169,14 @@ FeedForward::FeedForward(Module &parent, StringRef name,
                      config.ffnBias)),
       w2(linearLayer(*this, "w2", config.ffnDim, config.dim,
                      residualProjection(layer), config.ffnBias)) {
-  if (config.isGated)
-    w3 = std::make_unique<const Linear>(*this, "w3", config.dim, config.ffnDim,
-                                        residualProjection(layer));
+  if (!config.isGated)
+    return;
+  auto make = [&](auto... biasInit) {
+    return std::make_unique<const Linear>(
+        *this, "w3", config.dim, config.ffnDim, residualProjection(layer),
+        biasInit...);
+  };
+  w3 = config.ffnBias ? make(zeros()) : make();
 }
 
 Tensor FeedForward::forward(Tensor x) const {
@@ -206,7 +212,7 @@ Tensor TransformerBlock::forward(Tensor x, const Tensor *ropeTable) const {
 //===----------------------------------------------------------------------===//
 
 Decoder::Decoder(const DecoderConfig &config, int64_t batch, int64_t seqLen)
-    : batch(batch), seqLen(seqLen), embedScale(config.embedScale),
+    : batch(batch), seqLen(seqLen), embedScale(config.embeddingScale()),
       logitCap(config.logitCap),
       tokEmbeddings(*this, "tok_embeddings", config.vocab, config.dim,
                     embeddingTable(config)),
