@@ -15,7 +15,7 @@ using namespace fsdp::rt;
 
 /// Rows and columns that are copied together where the elements of a row lie
 /// apart in files: a few cache lines of each row of a file.
-static constexpr int64_t kSide = 64;
+static constexpr int64_t kSide = 128;
 
 //===----------------------------------------------------------------------===//
 // Places

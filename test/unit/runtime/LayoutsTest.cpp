@@ -14,7 +14,10 @@ using nlohmann::json;
 
 namespace {
 
-class Layouts : public WithPlantedFamily {};
+/// Tests know the planted family.
+class Layouts : public ::testing::Test {
+  AddedFamily family{plantedFamily()};
+};
 
 constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
 
@@ -84,7 +87,7 @@ TEST_F(Layouts, ShardsAreSlicesOfTheWhole) {
   for (int model = 0; model < 12; ++model) {
     PlantedSizes sizes = randomSizes(random);
     TemporaryFolder folder;
-    writePlantedModel(folder, sizes, kTypes[model % 3]);
+    writePlantedModel(folder.path, sizes, kTypes[model % 3]);
     auto store = openTensorStore(folder.path);
     std::vector<PlantedPart> parts = plantedParts(sizes);
     ASSERT_EQ(store->tensors().size(), parts.size());
@@ -114,7 +117,7 @@ TEST_F(Layouts, ExportsAreTheFilesThatWereRead) {
     TemporaryFolder folder;
     ExportOptions options;
     options.dtype = kTypes[model % 3];
-    writePlantedModel(folder, sizes, options.dtype);
+    writePlantedModel(folder.path, sizes, options.dtype);
     auto store = openTensorStore(folder.path);
     // Whatever layout it has been given.
     store->adaptTo(withHalves(*store, model % 2));
@@ -138,7 +141,7 @@ TEST_F(Layouts, LargeTensorsGoThroughMemoryInPieces) {
   sizes.head = sizes.part = 300;
   sizes.dim = 1200;
   TemporaryFolder folder;
-  writePlantedModel(folder, sizes, DType::BF16);
+  writePlantedModel(folder.path, sizes, DType::BF16);
   auto store = openTensorStore(folder.path);
   store->adaptTo(withHalves(*store, false));
   exportWhole(*store, folder.file("again"), DType::BF16);
@@ -190,7 +193,7 @@ TEST_F(Layouts, CheckpointsOfAnyRanksExportTheSameBytes) {
     PlantedSizes sizes = randomSizes(random);
     std::vector<PlantedPart> parts = plantedParts(sizes);
     TemporaryFolder folder;
-    writePlantedModel(folder, sizes, DType::F32);
+    writePlantedModel(folder.path, sizes, DType::F32);
     auto import = openTensorStore(folder.path);
     ModelInfo neighbours = withHalves(*import, false),
               halves = withHalves(*import, true);
@@ -335,7 +338,7 @@ TEST_F(Layouts, OlderFilesLeaveThePrefixOut) {
 TEST_F(Layouts, MasksAreIgnored) {
   PlantedSizes sizes;
   TemporaryFolder folder;
-  writePlantedModel(folder, sizes, DType::BF16);
+  writePlantedModel(folder.path, sizes, DType::BF16);
   std::string file = bytesOf(folder.file("model.safetensors"));
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
@@ -370,7 +373,7 @@ TEST_F(Layouts, MasksAreIgnored) {
 TEST_F(Layouts, MasksOfAnIndexAreIgnored) {
   TemporaryFolder folder;
   PlantedSizes sizes;
-  writePlantedModel(folder, sizes, DType::F32);
+  writePlantedModel(folder.path, sizes, DType::F32);
   json map;
   for (const auto &[name, file] : plantedFiles(plantedParts(sizes)))
     map[name] = "a.safetensors";
