@@ -2,9 +2,8 @@
 #include "CheckpointFixture.h"
 #include "PlantedFamily.h"
 #include "fsdp/Support/AtomicFile.h"
-#include "lib/Families/DecoderTensors.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
-#include <set>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -214,6 +213,25 @@ TEST_F(Layouts, CheckpointsOfAnyRanksExportTheSameBytes) {
   }
 }
 
+/// PyTorch's checkpoint has our tensors, and neighbours as torchtitan.
+TEST_F(Layouts, DcpHasOurTensors) {
+  PlantedSizes sizes;
+  TemporaryFolder folder;
+  writePlantedModel(folder.path, sizes, DType::BF16);
+  writeDcp(*openTensorStore(folder.path), folder.file("dcp"));
+  auto store = openTensorStore(folder.file("dcp"));
+  std::vector<PlantedPart> parts = plantedParts(sizes);
+  EXPECT_EQ(store->tensors().size(), parts.size());
+  std::mt19937 random(4);
+  for (const PlantedPart &part : parts) {
+    const StoredTensor *tensor = store->find(part.ours);
+    ASSERT_TRUE(tensor && tensor->shape == part.shape()) << part.ours;
+    EXPECT_EQ(readBox(*tensor, wholeView(*tensor), random),
+              plantedTensor(part, sizes.head, /*halves=*/false))
+        << part.ours;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // What is refused
 //===----------------------------------------------------------------------===//
@@ -277,8 +295,8 @@ TEST_F(Layouts, PartsThatAFileKeepsApartAreRefused) {
   both.files["base.h.0.q.weight"] = both.files["base.h.0.rotary.weight"];
   EXPECT_EQ(both.message(),
             "'base.h.0.q.weight' has rows of 'base.h.0.mixed.weight', which "
-            "is there too; remove it from 'model.safetensors' unless it has "
-            "the newer ones");
+            "is there too; remove it from 'model.safetensors', as transformers "
+            "does not read it");
   both.files.erase("base.h.0.mixed.weight");
   EXPECT_EQ(both.message(),
             "'base.h.0.mixed.weight' is missing\n  'base.h.0.q.weight' in "
