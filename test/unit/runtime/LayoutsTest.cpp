@@ -274,9 +274,9 @@ TEST_F(Layouts, JoinedTensorsOfOtherRowsAreRefused) {
   file.shape[1] -= 1;
   file.values.resize(static_cast<size_t>(elementCount(file.shape)));
   EXPECT_EQ(wrong.message(),
-            "'base.h.0.all.weight' is 3 x 15 instead of 3 x 16, which "
-            "config.json says: 8 for 'layers.0.all.wq.weight', 4 for "
-            "'layers.0.all.wk.weight', 4 for 'layers.0.all.wv.weight'; is it "
+            "'base.h.0.all.weight' is 3 x 31 instead of 3 x 32, which "
+            "config.json says: 16 for 'layers.0.all.wq.weight', 8 for "
+            "'layers.0.all.wk.weight', 8 for 'layers.0.all.wv.weight'; is it "
             "the config.json of 'model.safetensors'?");
   Damaged turned;
   std::swap(turned.files["base.h.0.transposed.weight"].shape[0],
@@ -285,9 +285,9 @@ TEST_F(Layouts, JoinedTensorsOfOtherRowsAreRefused) {
             "'base.h.0.transposed.weight' is 5 x 3 instead of 3 x 5, which "
             "config.json says; is it the config.json of 'model.safetensors'?");
   Damaged flat;
-  flat.files["base.h.0.all.bias"].shape = {4, 4};
+  flat.files["base.h.0.all.bias"].shape = {4, 8};
   EXPECT_EQ(flat.message().substr(0, 51),
-            "'base.h.0.all.bias' is 4 x 4 instead of 16, which c");
+            "'base.h.0.all.bias' is 4 x 8 instead of 32, which c");
 }
 
 TEST_F(Layouts, PartsThatAFileKeepsApartAreRefused) {
@@ -331,8 +331,8 @@ TEST_F(Layouts, HeadsWithoutPairsAreRefused) {
   Damaged model;
   EXPECT_EQ(model.message({{"rotary_dim", 3}}),
             "a head of 3 elements has no rotary pairs");
-  EXPECT_EQ(model.message({{"rotary_dim", 6}}),
-            "a head of 4 elements has not the 6 rotary ones that the model's "
+  EXPECT_EQ(model.message({{"rotary_dim", 10}}),
+            "a head of 8 elements has not the 10 rotary ones that the model's "
             "fields say");
 }
 

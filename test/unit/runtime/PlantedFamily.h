@@ -114,7 +114,7 @@ inline checkpoint::Family plantedFamily() {
 }
 
 struct PlantedSizes {
-  int64_t layers = 1, heads = 2, kv = 1, head = 4, part = 2, dim = 3, ffn = 5,
+  int64_t layers = 1, heads = 2, kv = 1, head = 8, part = 6, dim = 3, ffn = 5,
           vocab = 6;
   bool bias = true, tied = false;
 
