@@ -78,7 +78,7 @@ static std::vector<int64_t> shapeInFile(const FileTensor &tensor) {
   }
   if (isTransposed && shape.size() != 2)
     throw Error("'" + tensor.name + "' is transposed and has " +
-                std::to_string(shape.size()) + " dimensions instead of 2");
+                std::to_string(shape.size()) + " dimension(s) instead of 2");
   shape[0] = rows.saturated();
   if (isTransposed)
     std::swap(shape[0], shape[1]);

@@ -298,7 +298,7 @@ void HuggingFaceStore::refuseRest(const std::vector<FileTensor> &wanted,
     else if (files.count(whole->second))
       problems.add("'" + name + "' has rows of '" + whole->second +
                    "', which is there too; remove it from '" + file +
-                   "' unless it has the newer ones");
+                   "', as transformers does not read it");
     else
       problems.add("'" + name + "' in '" + file + "' is a part of '" +
                    whole->second + "', into which files of " +

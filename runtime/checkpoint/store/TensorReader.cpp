@@ -15,7 +15,7 @@ using namespace fsdp::rt;
 
 /// Rows and columns that are copied together where the elements of a row lie
 /// apart in files: a few cache lines of each row of a file.
-static constexpr int64_t kSide = 64;
+static constexpr int64_t kSide = 128;
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -70,20 +70,22 @@ void TensorReader::collapse() {
 //===----------------------------------------------------------------------===//
 
 void TensorReader::read(int64_t first, int64_t count, std::byte *to) {
+  std::vector<int64_t> at(dims);
   while (count > 0) {
     int64_t now = isScattered ? readSquares(first, count, to)
-                              : readSegment(first, count, to);
+                              : readSegment(first, count, at, to);
     to += now * sizeOf(as);
     first += now;
     count -= now;
   }
 }
 
-/// Of these elements those of the first line. Returns how many.
-int64_t TensorReader::readSegment(int64_t first, int64_t count, std::byte *to) {
+/// Of these elements those of the first line; `at` has room for its place.
+/// Returns how many.
+int64_t TensorReader::readSegment(int64_t first, int64_t count,
+                                  std::vector<int64_t> &at, std::byte *to) {
   size_t last = dims - 1;
   int64_t line = view.stored[last] * inner; // elements that are in a row
-  std::vector<int64_t> at(dims);
   int64_t index = first / line, begin = first % line;
   int64_t now = std::min(count, line - begin);
   bool isPadding = false;

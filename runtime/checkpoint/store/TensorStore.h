@@ -33,8 +33,8 @@ struct Chunk : rt::Box {
   /// CRC-32 of all its bytes, as archives have it; only who verifies reads it.
   std::optional<uint32_t> crc32 = std::nullopt;
   /// Of a box of two dimensions, the elements from one index of each dimension
-  /// to the next; empty: the box is row-major, without gaps. Only such boxes
-  /// have checksums.
+  /// to the next; empty: the box is row-major, without gaps. There are no gaps
+  /// in a box with checksums.
   std::vector<int64_t> strides = {};
 };
 
@@ -137,7 +137,8 @@ private:
     int64_t inSquare, inChunk, stride;
   };
   void collapse();
-  int64_t readSegment(int64_t first, int64_t count, std::byte *to);
+  int64_t readSegment(int64_t first, int64_t count, std::vector<int64_t> &at,
+                      std::byte *to);
   void readLine(const std::vector<int64_t> &at, int64_t first, int64_t count,
                 std::byte *to);
   void copyRun(const std::vector<int64_t> &at, int64_t first, int64_t count,

@@ -2,9 +2,8 @@
 #include "CheckpointFixture.h"
 #include "PlantedFamily.h"
 #include "fsdp/Support/AtomicFile.h"
-#include "lib/Families/DecoderTensors.h"
+#include "runtime/checkpoint/dcp/Dcp.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
-#include <set>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -14,7 +13,10 @@ using nlohmann::json;
 
 namespace {
 
-class Layouts : public WithPlantedFamily {};
+/// Tests know the planted family.
+class Layouts : public ::testing::Test {
+  AddedFamily family{plantedFamily()};
+};
 
 constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
 
@@ -84,7 +86,7 @@ TEST_F(Layouts, ShardsAreSlicesOfTheWhole) {
   for (int model = 0; model < 12; ++model) {
     PlantedSizes sizes = randomSizes(random);
     TemporaryFolder folder;
-    writePlantedModel(folder, sizes, kTypes[model % 3]);
+    writePlantedModel(folder.path, sizes, kTypes[model % 3]);
     auto store = openTensorStore(folder.path);
     std::vector<PlantedPart> parts = plantedParts(sizes);
     ASSERT_EQ(store->tensors().size(), parts.size());
@@ -114,7 +116,7 @@ TEST_F(Layouts, ExportsAreTheFilesThatWereRead) {
     TemporaryFolder folder;
     ExportOptions options;
     options.dtype = kTypes[model % 3];
-    writePlantedModel(folder, sizes, options.dtype);
+    writePlantedModel(folder.path, sizes, options.dtype);
     auto store = openTensorStore(folder.path);
     // Whatever layout it has been given.
     store->adaptTo(withHalves(*store, model % 2));
@@ -138,7 +140,7 @@ TEST_F(Layouts, LargeTensorsGoThroughMemoryInPieces) {
   sizes.head = sizes.part = 300;
   sizes.dim = 1200;
   TemporaryFolder folder;
-  writePlantedModel(folder, sizes, DType::BF16);
+  writePlantedModel(folder.path, sizes, DType::BF16);
   auto store = openTensorStore(folder.path);
   store->adaptTo(withHalves(*store, false));
   exportWhole(*store, folder.file("again"), DType::BF16);
@@ -190,7 +192,7 @@ TEST_F(Layouts, CheckpointsOfAnyRanksExportTheSameBytes) {
     PlantedSizes sizes = randomSizes(random);
     std::vector<PlantedPart> parts = plantedParts(sizes);
     TemporaryFolder folder;
-    writePlantedModel(folder, sizes, DType::F32);
+    writePlantedModel(folder.path, sizes, DType::F32);
     auto import = openTensorStore(folder.path);
     ModelInfo neighbours = withHalves(*import, false),
               halves = withHalves(*import, true);
@@ -208,6 +210,25 @@ TEST_F(Layouts, CheckpointsOfAnyRanksExportTheSameBytes) {
       EXPECT_TRUE(bytesOf(target + "/model.safetensors") == whole)
           << ranks << " of " << sizes.config();
     }
+  }
+}
+
+/// PyTorch's checkpoint has our tensors, and neighbours as torchtitan.
+TEST_F(Layouts, DcpHasOurTensors) {
+  PlantedSizes sizes;
+  TemporaryFolder folder;
+  writePlantedModel(folder.path, sizes, DType::BF16);
+  writeDcp(*openTensorStore(folder.path), folder.file("dcp"));
+  auto store = openTensorStore(folder.file("dcp"));
+  std::vector<PlantedPart> parts = plantedParts(sizes);
+  EXPECT_EQ(store->tensors().size(), parts.size());
+  std::mt19937 random(4);
+  for (const PlantedPart &part : parts) {
+    const StoredTensor *tensor = store->find(part.ours);
+    ASSERT_TRUE(tensor && tensor->shape == part.shape()) << part.ours;
+    EXPECT_EQ(readBox(*tensor, wholeView(*tensor), random),
+              plantedTensor(part, sizes.head, /*halves=*/false))
+        << part.ours;
   }
 }
 
@@ -253,9 +274,9 @@ TEST_F(Layouts, JoinedTensorsOfOtherRowsAreRefused) {
   file.shape[1] -= 1;
   file.values.resize(static_cast<size_t>(elementCount(file.shape)));
   EXPECT_EQ(wrong.message(),
-            "'base.h.0.all.weight' is 3 x 15 instead of 3 x 16, which "
-            "config.json says: 8 for 'layers.0.all.wq.weight', 4 for "
-            "'layers.0.all.wk.weight', 4 for 'layers.0.all.wv.weight'; is it "
+            "'base.h.0.all.weight' is 3 x 31 instead of 3 x 32, which "
+            "config.json says: 16 for 'layers.0.all.wq.weight', 8 for "
+            "'layers.0.all.wk.weight', 8 for 'layers.0.all.wv.weight'; is it "
             "the config.json of 'model.safetensors'?");
   Damaged turned;
   std::swap(turned.files["base.h.0.transposed.weight"].shape[0],
@@ -264,9 +285,9 @@ TEST_F(Layouts, JoinedTensorsOfOtherRowsAreRefused) {
             "'base.h.0.transposed.weight' is 5 x 3 instead of 3 x 5, which "
             "config.json says; is it the config.json of 'model.safetensors'?");
   Damaged flat;
-  flat.files["base.h.0.all.bias"].shape = {4, 4};
+  flat.files["base.h.0.all.bias"].shape = {4, 8};
   EXPECT_EQ(flat.message().substr(0, 51),
-            "'base.h.0.all.bias' is 4 x 4 instead of 16, which c");
+            "'base.h.0.all.bias' is 4 x 8 instead of 32, which c");
 }
 
 TEST_F(Layouts, PartsThatAFileKeepsApartAreRefused) {
@@ -274,8 +295,8 @@ TEST_F(Layouts, PartsThatAFileKeepsApartAreRefused) {
   both.files["base.h.0.q.weight"] = both.files["base.h.0.rotary.weight"];
   EXPECT_EQ(both.message(),
             "'base.h.0.q.weight' has rows of 'base.h.0.mixed.weight', which "
-            "is there too; remove it from 'model.safetensors' unless it has "
-            "the newer ones");
+            "is there too; remove it from 'model.safetensors', as transformers "
+            "does not read it");
   both.files.erase("base.h.0.mixed.weight");
   EXPECT_EQ(both.message(),
             "'base.h.0.mixed.weight' is missing\n  'base.h.0.q.weight' in "
@@ -310,8 +331,8 @@ TEST_F(Layouts, HeadsWithoutPairsAreRefused) {
   Damaged model;
   EXPECT_EQ(model.message({{"rotary_dim", 3}}),
             "a head of 3 elements has no rotary pairs");
-  EXPECT_EQ(model.message({{"rotary_dim", 6}}),
-            "a head of 4 elements has not the 6 rotary ones that the model's "
+  EXPECT_EQ(model.message({{"rotary_dim", 10}}),
+            "a head of 8 elements has not the 10 rotary ones that the model's "
             "fields say");
 }
 
@@ -335,7 +356,7 @@ TEST_F(Layouts, OlderFilesLeaveThePrefixOut) {
 TEST_F(Layouts, MasksAreIgnored) {
   PlantedSizes sizes;
   TemporaryFolder folder;
-  writePlantedModel(folder, sizes, DType::BF16);
+  writePlantedModel(folder.path, sizes, DType::BF16);
   std::string file = bytesOf(folder.file("model.safetensors"));
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
@@ -370,7 +391,7 @@ TEST_F(Layouts, MasksAreIgnored) {
 TEST_F(Layouts, MasksOfAnIndexAreIgnored) {
   TemporaryFolder folder;
   PlantedSizes sizes;
-  writePlantedModel(folder, sizes, DType::F32);
+  writePlantedModel(folder.path, sizes, DType::F32);
   json map;
   for (const auto &[name, file] : plantedFiles(plantedParts(sizes)))
     map[name] = "a.safetensors";

@@ -8,11 +8,15 @@
 #ifndef FSDP_TEST_PLANTEDFAMILY_H
 #define FSDP_TEST_PLANTEDFAMILY_H
 
-#include "TemporaryFolder.h"
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Families/Families.h"
+#include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/CheckedSize.h"
+#include "fsdp/Support/Error.h"
+#include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "runtime/checkpoint/store/ConvertElements.h"
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -101,21 +105,20 @@ inline checkpoint::Family plantedFamily() {
     family.fields.push_back(
         {size, size, Type::Integer, nullptr, kMaxDimension});
     family.keys.push_back({size, checkpoint::KeyRole::Used});
+    family.modelFields.push_back({size});
   }
   for (const char *is : {"attention_bias", "tied"}) {
     family.fields.push_back({is, is, Type::Boolean});
     family.keys.push_back({is, checkpoint::KeyRole::Used});
+    family.modelFields.push_back({is});
   }
+  family.base.ropeHalves = true; // as files have them
+  family.modelFields.push_back({"rope_halves"});
   return family;
 }
 
-/// Its tests know it.
-class WithPlantedFamily : public ::testing::Test {
-  checkpoint::AddedFamily family{plantedFamily()};
-};
-
 struct PlantedSizes {
-  int64_t layers = 1, heads = 2, kv = 1, head = 4, part = 2, dim = 3, ffn = 5,
+  int64_t layers = 1, heads = 2, kv = 1, head = 8, part = 6, dim = 3, ffn = 5,
           vocab = 6;
   bool bias = true, tied = false;
 
@@ -285,13 +288,60 @@ inline void writePlanted(const std::string &path,
   rt::writeSafetensors(path, std::move(tensors), {{"format", "pt"}});
 }
 
-/// A directory of Hugging Face with a model of the family.
-inline void writePlantedModel(const TemporaryFolder &folder,
+/// A directory of Hugging Face with a model of the family, into a folder that
+/// is there.
+inline void writePlantedModel(const std::string &folder,
                               const PlantedSizes &sizes, rt::DType dtype) {
-  folder.write("config.json", sizes.config().dump());
-  writePlanted(folder.file("model.safetensors"),
-               plantedFiles(plantedParts(sizes)), dtype);
+  writeFileAtomically(folder + "/config.json", sizes.config().dump());
+  writePlanted(folder + "/model.safetensors", plantedFiles(plantedParts(sizes)),
+               dtype);
 }
+
+/// Such a directory, in memory where there is such a file system, as it is read
+/// some thousand times.
+class PlantedDirectory {
+public:
+  PlantedDirectory() {
+    std::filesystem::path place = std::filesystem::exists("/dev/shm")
+                                      ? "/dev/shm"
+                                      : std::filesystem::temp_directory_path();
+    path = (place / "fsdp-planted-XXXXXX").string();
+    if (!mkdtemp(path.data()))
+      throw Error("cannot make '" + path + "'");
+    writePlantedModel(path, {}, rt::DType::BF16);
+  }
+  ~PlantedDirectory() { std::filesystem::remove_all(path); }
+
+  std::string text(const char *name) const {
+    return readWholeFile(path + "/" + name, "the file");
+  }
+  /// Opens the directory with this text in the place of one file, and reads
+  /// every element in both rotary layouts. Throws fsdp::Error.
+  void readWith(const char *name, const std::string &text) {
+    struct Restored {
+      std::string file, good;
+      ~Restored() { std::ofstream(file, std::ios::binary) << good; }
+    } restored{path + "/" + name, this->text(name)};
+    std::ofstream(restored.file, std::ios::binary) << text;
+    std::unique_ptr<checkpoint::TensorStore> store =
+        checkpoint::openHuggingFace(path);
+    rt::ModelInfo model = *store->model();
+    for (const char *halves : {"true", "false"}) {
+      model.fields["rope_halves"] = halves;
+      store->adaptTo(model);
+      for (const checkpoint::StoredTensor &tensor : store->tensors()) {
+        int64_t count = rt::elementCount(tensor.shape);
+        std::vector<float> values(static_cast<size_t>(count));
+        checkpoint::TensorReader(tensor, checkpoint::wholeView(tensor),
+                                 rt::DType::F32)
+            .read(0, count, reinterpret_cast<std::byte *>(values.data()));
+      }
+    }
+  }
+
+private:
+  std::string path;
+};
 
 } // namespace fsdp::test
 
