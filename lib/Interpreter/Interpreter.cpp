@@ -354,11 +354,10 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
         return {rotary(in, adjacent(op), op.getInverse())};
       })
       .Case([&](nn::AttentionOp op) {
-        return attention(in, op.getScale().convertToDouble(), op.getCausal());
+        return attention(in, op.getScale().convertToDouble(), op.getView());
       })
       .Case([&](nn::AttentionGradOp op) {
-        return attentionGrad(in, op.getScale().convertToDouble(),
-                             op.getCausal());
+        return attentionGrad(in, op.getScale().convertToDouble(), op.getView());
       })
       .Case([&](nn::EmbeddingOp) -> Tensors { return {embedding(in)}; })
       .Case([&](nn::EmbeddingGradOp op) -> Tensors {

@@ -170,6 +170,12 @@ Tensor rotary(Tensor x, Tensor table, bool halves) {
                                     : nn::RotaryPairs::Adjacent);
 }
 
+Tensor attention(Tensor q, Tensor k, Tensor v, double scale,
+                 const nn::AttentionView &view) {
+  return build<nn::AttentionOp>(q, q.value(), k.value(), v.value(), scale,
+                                view);
+}
+
 Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale) {
   return build<nn::AttentionOp>(q, q.value(), k.value(), v.value(), scale,
                                 /*causal=*/true);

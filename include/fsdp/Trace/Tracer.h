@@ -8,6 +8,7 @@
 #ifndef FSDP_TRACE_TRACER_H
 #define FSDP_TRACE_TRACER_H
 
+#include "dialects/NN/AttentionView.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -149,8 +150,11 @@ Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
 /// place of a head's halves.
 Tensor rotary(Tensor x, Tensor table, bool halves);
 
-/// softmax(scale q k^T) v where later positions are hidden; q is [batch,
-/// sequence, heads, head_dim], k and v may have fewer heads.
+/// softmax(scale q k^T) v of what `view` sees; q is [batch, sequence, heads,
+/// head_dim], k and v may have fewer heads.
+Tensor attention(Tensor q, Tensor k, Tensor v, double scale,
+                 const nn::AttentionView &view);
+/// The same where later positions are hidden.
 Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale);
 
 /// Mean negative log-likelihood of `targets` [rows] under `logits` [rows,

@@ -182,6 +182,10 @@ func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: ten
   %o, %lse = nn.attention %q, %k, %k scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   // CHECK: nn.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   %dq, %dk, %dv = nn.attention_grad %q, %k, %k, %o, %lse, %o scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {cap = 5.000000e+01 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  %p, %lse2 = nn.attention %q, %k, %k scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  // CHECK: nn.attention_grad %{{.*}} scale 5.000000e-01 {cap = 5.000000e+01 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  %dq2, %dk2, %dv2 = nn.attention_grad %q, %k, %k, %p, %lse2, %p scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   return
 }
 
