@@ -10,24 +10,6 @@ using namespace mlir;
 
 namespace fsdp {
 
-/// Fails where a layer's attention is not the plain causal one.
-static llvm::Error verifyAttention(const DecoderConfig &config,
-                                   const std::string &name, int64_t seqLen) {
-  for (int64_t layer = 0; layer < config.layers; ++layer)
-    if (int64_t window = config.windowOf(layer, seqLen))
-      return llvm::createStringError(
-          "%s: attention with a window is not supported; choose at most "
-          "window = %lld positions instead of %lld",
-          name.c_str(), static_cast<long long>(window),
-          static_cast<long long>(seqLen));
-  if (config.attnCap != 0)
-    return llvm::createStringError(
-        "%s: attention with a cap on scores is not supported; attn_cap must be "
-        "0",
-        name.c_str());
-  return llvm::Error::success();
-}
-
 /// Builds the model that `spec` describes.
 static llvm::Expected<std::unique_ptr<model::Model>>
 createModel(const ModelSpec &spec, int64_t batch, int64_t seqLen) {
@@ -44,8 +26,6 @@ createModel(const ModelSpec &spec, int64_t batch, int64_t seqLen) {
         "max_seq_len = %lld, not %lld",
         spec.name.c_str(), static_cast<long long>(decoder.maxSeqLen),
         static_cast<long long>(seqLen));
-  if (llvm::Error error = verifyAttention(decoder, spec.name, seqLen))
-    return std::move(error);
   return std::make_unique<model::Decoder>(decoder, batch, seqLen);
 }
 

@@ -48,7 +48,7 @@ private:
 class Attention : public Layer<Attention> {
 public:
   Attention(Module &parent, llvm::StringRef name, const DecoderConfig &config,
-            int64_t layer);
+            int64_t layer, int64_t seqLen);
   /// `ropeTable`: null if nothing is rotated.
   Tensor forward(Tensor x, const Tensor *ropeTable) const;
 
@@ -58,6 +58,7 @@ private:
 
   int64_t headDim;
   double scale;
+  nn::AttentionView view;
   bool ropeHalves;
   HeadNorm headNorm;
   Linear wq, wk, wv, wo;
@@ -80,7 +81,7 @@ private:
 class TransformerBlock : public Layer<TransformerBlock> {
 public:
   TransformerBlock(Module &parent, llvm::StringRef name,
-                   const DecoderConfig &config, int64_t layer);
+                   const DecoderConfig &config, int64_t layer, int64_t seqLen);
   Tensor forward(Tensor x, const Tensor *ropeTable) const;
 
 private:

@@ -93,10 +93,11 @@ static bool hasQkvBias(const DecoderConfig &config) {
 }
 
 Attention::Attention(Module &parent, StringRef name,
-                     const DecoderConfig &config, int64_t layer)
+                     const DecoderConfig &config, int64_t layer, int64_t seqLen)
     : Layer(parent, name), headDim(config.getHeadDim()),
-      scale(config.attentionScale(layer)), ropeHalves(config.ropeHalves),
-      headNorm(config.headNorm),
+      scale(config.attentionScale(layer)),
+      view{/*causal=*/true, config.windowOf(layer, seqLen), config.attnCap},
+      ropeHalves(config.ropeHalves), headNorm(config.headNorm),
       wq(linearLayer(*this, "wq", config.dim, config.heads * headDim,
                      projection(), hasQkvBias(config))),
       wk(linearLayer(*this, "wk", config.dim, config.getKvHeads() * headDim,
@@ -150,7 +151,7 @@ Tensor Attention::forward(Tensor x, const Tensor *ropeTable) const {
   Tensor q = toHeads(wq(x), qNorm, ropeTable);
   Tensor k = toHeads(wk(x), kNorm, ropeTable);
   Tensor v = splitHeads(wv(x), headDim);
-  return wo(joinHeads(causalAttention(q, k, v, scale)));
+  return wo(joinHeads(attention(q, k, v, scale, view)));
 }
 
 /// What DecoderConfig::activation names.
@@ -185,8 +186,9 @@ Tensor FeedForward::forward(Tensor x) const {
 }
 
 TransformerBlock::TransformerBlock(Module &parent, StringRef name,
-                                   const DecoderConfig &config, int64_t layer)
-    : Layer(parent, name), attention(*this, "attention", config, layer),
+                                   const DecoderConfig &config, int64_t layer,
+                                   int64_t seqLen)
+    : Layer(parent, name), attention(*this, "attention", config, layer, seqLen),
       feedForward(*this, "feed_forward", config, layer) {
   auto normOf = [&](bool isThere, StringRef which) {
     return normIf(isThere, *this, which, config, config.dim);
@@ -230,7 +232,7 @@ Decoder::Decoder(const DecoderConfig &config, int64_t batch, int64_t seqLen)
       layers(*this, "layers", config.layers,
              [&](Module &list, int64_t layer) {
                return std::make_unique<TransformerBlock>(
-                   list, std::to_string(layer), config, layer);
+                   list, std::to_string(layer), config, layer, seqLen);
              }),
       norm(*this, "norm", config, config.dim) {
   if (!config.tied)
