@@ -69,14 +69,14 @@ TEST(GoldenInitial, RotaryTablesHoldTheAnglesOfLlama31) {
   for (const nlohmann::json &table : golden["rotary_tables"]) {
     Initializer init;
     init.kind = Initializer::Kind::RotaryTable;
-    DecoderConfig config;
+    fsdp::DecoderConfig config;
     config.headDim = table["head_dim"];
     config.ropeTheta = table["theta"];
     config.ropeFactor = table["factor"];
     config.ropeLow = table["low"];
     config.ropeHigh = table["high"];
     config.ropeOriginal = table["original"];
-    init.frequencies = rotaryNumbers(config, /*seqLen=*/1).frequencies;
+    init.frequencies = fsdp::rotaryNumbers(config, /*seqLen=*/1).frequencies;
     init.start = table["start"];
     RangeInfo range;
     range.name = "rope_table";
