@@ -7,6 +7,7 @@
 #ifndef FSDP_DIALECTS_NN_NN_H
 #define FSDP_DIALECTS_NN_NN_H
 
+#include "dialects/NN/AttentionView.h"
 #include "dialects/NN/KernelBuilder.h"
 #include "dialects/NN/ShardingRule.h"
 #include "fsdp/Support/CheckedSize.h"

@@ -78,20 +78,18 @@ def NN_UniformAttr : NN_Init<"Uniform", "uniform",
 def NN_RotaryTableAttr : NN_Init<"RotaryTable", "rotary_table",
     "cosines and sines of rotary positions"> {
   let description = [{
-    Fills an f32 buffer of shape [positions, head_dim / 2, 2] with (cos, sin) of `position * f_i`, where
-    `f_i = theta^(-2 i / head_dim)` and the first row has the position `start`. With `factor != 1` the
-    frequencies are scaled as in Llama 3.1: with the wavelength `w = 2 pi / f_i`, `f_i` is kept where
-    `w < original / high`, divided by `factor` where `w > original / low`, and interpolated in between.
+    Fills an f32 buffer of shape [positions, pairs, 2] with `scale` times (cos, sin) of `position * f_i`, where
+    f_i is the i-th of `pairs` frequencies in radians per position, and the first row has the position `start`.
+    How frequencies follow from a base and a stretch of the context is known to the model library alone.
 
-    Example: `#nn.rotary_table<theta = 5.0e+05, factor = 8.0, low = 1.0, high = 4.0, original = 8192, start = 0>`
+    Example: `#nn.rotary_table<[1.0, 1.0e-02] scale 1.5 start 8>`
   }];
-  let parameters = (ins NN_Real:$theta,
-      NN_DefaultReal<"1.0">:$factor,
-      NN_DefaultReal<"1.0">:$low,
-      NN_DefaultReal<"4.0">:$high,
-      DefaultValuedParameter<"int64_t", "8192">:$original,
+  let parameters = (ins ArrayRefParameter<"::fsdp::nn::Real">:$frequencies,
+      NN_DefaultReal<"1.0">:$scale,
       DefaultValuedParameter<"int64_t", "0">:$start);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let assemblyFormat = [{
+    `<` custom<Reals>($frequencies) (`scale` $scale^)? (`start` $start^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

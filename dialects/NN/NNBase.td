@@ -36,8 +36,11 @@ class NN_Op<string mnemonic, list<Trait> traits = []>
 defvar NN_Cost = DeclareOpInterfaceMethods<NN_CostOpInterface>;
 /// Bytes that differ from operands and results: the op's own getBytes.
 defvar NN_OwnBytes = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getBytes"]>;
-/// It repeats some operations: the op's own getModelFlops.
-defvar NN_OwnModelFlops = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getModelFlops"]>;
+/// It masks scores: the op's own getVisibleFlops.
+defvar NN_OwnVisibleFlops = DeclareOpInterfaceMethods<NN_CostOpInterface, ["getVisibleFlops"]>;
+/// It also repeats some operations: the op's own getModelFlops.
+defvar NN_OwnModelAndVisibleFlops =
+    DeclareOpInterfaceMethods<NN_CostOpInterface, ["getModelFlops", "getVisibleFlops"]>;
 defvar NN_Differentiable =
     DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
 defvar NN_Kernel = DeclareOpInterfaceMethods<NN_KernelOpInterface>;

@@ -98,9 +98,10 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
 //===----------------------------------------------------------------------===//
 
 void RMSNormOp::build(OpBuilder &builder, OperationState &state, Value input,
-                      Value weight, double eps) {
+                      Value weight, double eps, bool plusOne) {
   build(builder, state, input.getType(), rowStatisticType(typeOf(input)), input,
-        weight, builder.getF64FloatAttr(eps));
+        weight, builder.getF64FloatAttr(eps),
+        plusOne ? builder.getUnitAttr() : UnitAttr());
 }
 
 void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value input,
@@ -112,13 +113,37 @@ void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value input,
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value query,
                         Value key, Value value, double scale, bool causal) {
+  AttentionView view;
+  view.causal = causal;
+  build(builder, state, query, key, value, scale, view);
+}
+
+// A window that hides nothing is left out, as the folder does.
+void AttentionOp::build(OpBuilder &builder, OperationState &state, Value query,
+                        Value key, Value value, double scale,
+                        const AttentionView &view) {
   ArrayRef<int64_t> q = shapeOf(query);
   Type statistic = accumulationType(typeOf(query).getElementType());
+  bool hides = view.window != 0 && view.window < shapeOf(key)[1];
   build(builder, state, query.getType(),
         RankedTensorType::get({q[0], q[2], q[1]}, statistic), query, key, value,
         builder.getF64FloatAttr(scale),
-        causal ? builder.getUnitAttr() : UnitAttr());
+        view.causal ? builder.getUnitAttr() : UnitAttr(),
+        hides ? builder.getI64IntegerAttr(view.window) : IntegerAttr(),
+        view.cap != 0 ? builder.getF64FloatAttr(view.cap) : FloatAttr());
 }
+
+template <typename OpT> static AttentionView viewOf(OpT op) {
+  AttentionView view;
+  view.causal = op.getCausal();
+  view.window = op.getWindow().value_or(0);
+  if (op.getCap())
+    view.cap = op.getCap()->convertToDouble();
+  return view;
+}
+
+AttentionView AttentionOp::getView() { return viewOf(*this); }
+AttentionView AttentionGradOp::getView() { return viewOf(*this); }
 
 void EmbeddingOp::build(OpBuilder &builder, OperationState &state,
                         Value indices, Value table) {

@@ -1,10 +1,10 @@
 //===- NNCost.cpp - Floating point operations of nn ops -------------------===//
 //
 // Matrix products count two per multiply-add, attention all of its scores
-// (also the ones that a causal mask hides, as the published figures for model
-// FLOPs do). The others count one per element and elementary function, and say
-// so in their records: they are bound by memory, so getBytes is what matters
-// for them.
+// (also the ones that a mask or a window hides, as the published figures for
+// model FLOPs do). The others count one per element and elementary function,
+// and say so in their records: they are bound by memory, so getBytes is what
+// matters for them. What attention takes is another count, getVisibleFlops.
 //
 // Tensors fit 2^56 bytes, so elements times a small count are safe; a product
 // with another dimension is not, and is INT64_MAX where it does not fit.
@@ -64,6 +64,23 @@ int64_t AttentionGradOp::getFlops() {
 int64_t AttentionGradOp::getModelFlops() {
   return (scoreFlops(getQuery(), getKey()) * 4).saturated();
 }
+
+/// Of all scores the share that is visible, as the area in the square of
+/// queries and keys: under the diagonal a half of it, and of n x n scores with
+/// a window of w n w - w^2 / 2.
+template <typename OpT> static int64_t visibleFlops(OpT op) {
+  int64_t all = op.getFlops(), keys = shapeOf(op.getKey())[1];
+  AttentionView view = op.getView();
+  if (!view.causal)
+    return all;
+  if (view.window == 0 || view.window >= keys)
+    return all / 2;
+  // The window is smaller, so this is at most `all`.
+  return all / keys / keys * view.window * (2 * keys - view.window) / 2;
+}
+
+int64_t AttentionOp::getVisibleFlops() { return visibleFlops(*this); }
+int64_t AttentionGradOp::getVisibleFlops() { return visibleFlops(*this); }
 
 //===----------------------------------------------------------------------===//
 // Several tensors

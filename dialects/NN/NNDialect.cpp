@@ -7,9 +7,29 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace fsdp::nn;
+
+/// "[1.0, 1.0e-02]", each number with the digits that give it back.
+static ParseResult parseReals(AsmParser &parser, SmallVector<Real> &values) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+    double value = 0;
+    if (parser.parseFloat(value))
+      return failure();
+    values.push_back(value);
+    return success();
+  });
+}
+
+static void printReals(AsmPrinter &printer, ArrayRef<Real> values) {
+  printer << '[';
+  llvm::interleaveComma(values, printer.getStream(), [&](double value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << ']';
+}
 
 #include "dialects/NN/NNDialect.cpp.inc"
 #include "dialects/NN/NNEnums.cpp.inc"
@@ -18,6 +38,21 @@ using namespace fsdp::nn;
 #include "dialects/NN/NNAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/NN/NNOps.cpp.inc"
+
+namespace {
+/// A table of rotary angles states a number for each pair, which the top of the
+/// text has once.
+struct NNAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const final {
+    if (!isa<RotaryTableAttr>(attribute))
+      return AliasResult::NoAlias;
+    os << RotaryTableAttr::getMnemonic();
+    return AliasResult::FinalAlias;
+  }
+};
+} // namespace
 
 void NNDialect::initialize() {
   addAttributes<
@@ -28,6 +63,7 @@ void NNDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/NN/NNOps.cpp.inc"
       >();
+  addInterfaces<NNAliases>();
 }
 
 Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value,
@@ -216,14 +252,13 @@ LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 RotaryTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                        Real theta, Real factor, Real low, Real high,
-                        int64_t original, int64_t start) {
-  if (!(theta > 0) || !(factor > 0))
-    return emitError() << "#nn.rotary_table expects theta > 0 and factor > 0";
-  if (factor != 1 && !(low > 0 && low < high && original > 0))
-    return emitError()
-           << "#nn.rotary_table expects 0 < low < high and original > 0 "
-              "where the frequencies are scaled";
+                        ArrayRef<Real> frequencies, Real scale, int64_t start) {
+  auto isFrequency = [](double f) { return std::isfinite(f) && f >= 0; };
+  if (frequencies.empty() || !llvm::all_of(frequencies, isFrequency))
+    return emitError() << "#nn.rotary_table expects at least one frequency, "
+                          "each finite and not negative";
+  if (!std::isfinite(scale) || !(scale > 0))
+    return emitError() << "#nn.rotary_table expects a finite scale > 0";
   // Positions are f64, which holds no larger integers exactly.
   if (start < 0 || start > int64_t(1) << 53)
     return emitError() << "#nn.rotary_table expects 0 <= start <= 2^53";

@@ -1,7 +1,7 @@
 //===- NNFolders.cpp - Folders of the nn dialect --------------------------===//
 //
 // Only rewrites that keep every bit: moves that cancel, casts that are exact,
-// constants of one value.
+// constants of one value, windows that hide nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/NN/NNSupport.h"
@@ -126,4 +126,22 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   setDims(composed);
   getInputMutable().assign(inner.getInput());
   return getResult();
+}
+
+/// A window of all keys hides none.
+template <typename OpT> static LogicalResult dropWideWindow(OpT op) {
+  int64_t window = op.getWindow().value_or(0);
+  if (window < shapeOf(op.getKey())[1])
+    return failure();
+  op.removeWindowAttr();
+  return success();
+}
+
+LogicalResult AttentionOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult> &) {
+  return dropWideWindow(*this);
+}
+
+LogicalResult AttentionGradOp::fold(FoldAdaptor,
+                                    SmallVectorImpl<OpFoldResult> &) {
+  return dropWideWindow(*this);
 }

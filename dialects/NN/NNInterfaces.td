@@ -37,6 +37,9 @@ def NN_CostOpInterface : OpInterface<"CostOpInterface"> {
       pass did not keep.
     }], "int64_t", "getModelFlops", (ins), [{}], [{ return $_op.getFlops(); }]>,
     InterfaceMethod<[{
+      Operations that take time: getFlops without those on scores that are hidden. Attention alone has such.
+    }], "int64_t", "getVisibleFlops", (ins), [{}], [{ return $_op.getFlops(); }]>,
+    InterfaceMethod<[{
       Bytes read and written, each operand and result once. INT64_MAX if there are more.
     }],
       "int64_t", "getBytes", (ins), [{}],

@@ -384,8 +384,15 @@ void MSELossGradOp::lowerToKernel(KernelBuilder &kernel) {
 // Norms and softmax
 //===----------------------------------------------------------------------===//
 
+/// What the norm `op` multiplies with.
+template <typename Norm>
+static Scalar factorOf(KernelBuilder &kernel, Norm op) {
+  Scalar weight = column(kernel, op.getWeight());
+  return op.getPlusOne() ? weight + 1 : weight;
+}
+
 void RMSNormOp::lowerToKernel(KernelBuilder &kernel) {
-  Value input = getInput(), weight = getWeight();
+  Value input = getInput();
   Scalar squares = sumOfRow(kernel, [input, &kernel]() -> Value {
     Scalar x = element(kernel, input);
     return x * x;
@@ -393,23 +400,23 @@ void RMSNormOp::lowerToKernel(KernelBuilder &kernel) {
   Scalar rstd =
       rsqrt(squares / shapeOf(input).back() + getEps().convertToDouble());
   kernel.defineRow(getRstd(), rstd);
-  kernel.define(getResult(), [input, weight, rstd, &kernel]() -> Value {
-    return element(kernel, input) * rstd * column(kernel, weight);
+  kernel.define(getResult(), [op = *this, input, rstd, &kernel]() -> Value {
+    return element(kernel, input) * rstd * factorOf(kernel, op);
   });
 }
 
 // rstd (w dy - x rstd^2 mean(w dy x)).
 void RMSNormInputGradOp::lowerToKernel(KernelBuilder &kernel) {
-  Value input = getInput(), weight = getWeight(), dy = getCotangent();
-  Scalar products = sumOfRow(kernel, [input, weight, dy, &kernel]() -> Value {
-    return column(kernel, weight) * element(kernel, dy) *
-           element(kernel, input);
+  Value input = getInput(), dy = getCotangent();
+  auto op = *this;
+  Scalar products = sumOfRow(kernel, [op, input, dy, &kernel]() -> Value {
+    return factorOf(kernel, op) * element(kernel, dy) * element(kernel, input);
   });
   Scalar rstd = row(kernel, getRstd());
   Scalar correction = rstd * rstd * (products / shapeOf(input).back());
   kernel.define(getResult(),
-                [input, weight, dy, rstd, correction, &kernel]() -> Value {
-                  return rstd * (column(kernel, weight) * element(kernel, dy) -
+                [op, input, dy, rstd, correction, &kernel]() -> Value {
+                  return rstd * (factorOf(kernel, op) * element(kernel, dy) -
                                  element(kernel, input) * correction);
                 });
 }

@@ -140,9 +140,14 @@ def NN_MatmulOp : NN_PureOp<"matmul", [NN_Differentiable,
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN_Kernel, NN_Differentiable]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w (Zhang and Sennrich, 2019)";
   let prose = [{
-    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64). It is kept for the backward pass.
+    `rstd` is `1 / sqrt(mean(x^2) + eps)` per row in f32 (f64 for f64). It is kept for the backward pass. With
+    `plus_one` (a unit) 1 + w takes the place of w. Sum and products are f32 and rounded once.
 
-    Example: `%y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>`
+    Example:
+    ```mlir
+    %y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+    %z, %rstd2 = nn.rms_norm %x, %w eps 1.0e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+    ```
 
     Constraints: 1. the weight has shape [last dimension]; 2. `rstd` has x's
     shape without the last dimension; 3. eps >= 0.
@@ -152,17 +157,19 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [AllTypesMatch<["input", "result"]>, NN
   let flops = NN_Flops<4, "input">;
   let space = NN_RowsOf<"input">;
   let precision = NN_InputPrecision;
-  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps);
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight, F64Attr:$eps,
+                       UnitAttr:$plus_one);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$rstd);
   let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
   let hasVerifier = 1;
-  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight, "double":$eps)>];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight, "double":$eps,
+                                 CArg<"bool", "false">:$plusOne)>];
 }
 
 def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["input", "cotangent", "result"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its input";
   let prose = [{
-    `rstd (w dy - x rstd^2 mean(w dy x))`.
+    `rstd (w dy - x rstd^2 mean(w dy x))`, with `plus_one` 1 + w in place of w.
 
     Example: `%dx = nn.rms_norm_input_grad %x, %w, %rstd, %dy : tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>`
   }];
@@ -172,7 +179,8 @@ def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["in
   let space = NN_RowsOf<"input">;
   let precision = NN_LaterPrecision;
   let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$weight,
-                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent);
+                       NN_FloatTensor:$rstd, NN_FloatTensor:$cotangent,
+                       UnitAttr:$plus_one);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$input `,` $weight `,` $rstd `,` $cotangent attr-dict `:` type($input) `,` type($weight) `,` type($rstd)";
   let hasVerifier = 1;
@@ -181,7 +189,7 @@ def NN_RMSNormInputGradOp : NN_PureOp<"rms_norm_input_grad", [AllTypesMatch<["in
 def NN_RMSNormWeightGradOp : NN_PureOp<"rms_norm_weight_grad", [AllTypesMatch<["input", "cotangent"]>, NN_Kernel]> {
   let summary = "Gradient of nn.rms_norm with respect to its weight";
   let prose = [{
-    `sum over rows of dy x rstd`.
+    `sum over rows of dy x rstd`, also of a norm with `plus_one`.
 
     Example: `%dw = nn.rms_norm_weight_grad %x, %rstd, %dy : tensor<4x8xf32>, tensor<4xf32> to tensor<8xf32>`
   }];
@@ -321,51 +329,78 @@ def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Di
                                  CArg<"bool", "false">:$inverse)>];
 }
 
+defvar attentionView = [{
+    ::fsdp::nn::AttentionView getView();
+}];
+
 // Heads are (k g): g query heads read one of k key heads. With a causal mask a
-// shard of the queries would have to know its place.
-def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable, NN_ReadByLibrary]> {
+// shard of the queries would have to know its place; a window needs one.
+def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>, AllTypesMatch<["key", "value"]>, NN_Differentiable, NN_ReadByLibrary], NN_OwnVisibleFlops> {
   let summary = "Scaled dot-product attention with grouped heads";
   let prose = [{
-    `softmax(scale q k^T) v` per head; `causal` (unit) masks later positions. Query head h reads key/value head
-    `h / (heads / kv_heads)`. Memory grows with the sequence, not with its square. `lse` is the log-sum-exp of
-    each row of scores in f32 (f64 for f64), of shape [batch, heads, sequence]. It is kept for the backward
-    pass (Dao et al., 2022).
+    `softmax(scale q k^T) v` per head. Query head h reads key/value head `h / (heads / kv_heads)`. Memory grows
+    with the sequence, not with its square. `lse` is the log-sum-exp of each row of scores in f32 (f64 for f64),
+    of shape [batch, heads, sequence]. It is kept for the backward pass (Dao et al., 2022).
+
+    Three attributes say what a query sees:
+
+    | attribute | score s of query i and key j |
+    |---|---|
+    | `cap = C` | becomes `C tanh(s / C)` (Gemma 2), before any is hidden |
+    | `causal` (unit) | is hidden where j > i |
+    | `window = N` | is also hidden where j <= i - N: a query sees N keys, its own included (Mistral) |
+
+    A window of kv_len or more hides nothing. Canonicalisation drops it, so it costs no bit.
 
     Example:
     ```mlir
     %o, %lse = nn.attention %q, %k, %v scale 1.25e-01 {causal}
+        : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
+    %p, %lse2 = nn.attention %q, %k, %v scale 1.25e-01 {cap = 5.0e+01 : f64, causal, window = 128 : i64}
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
     ```
 
     Constraints: 1. q has shape [batch, q_len, heads, head_dim]; 2. k and v
     have equal shapes [batch, kv_len, kv_heads, head_dim] with the same batch
     and head_dim; 3. heads is a multiple of kv_heads; 4. lse has shape [batch,
-    heads, q_len]; 5. `causal` needs q_len = kv_len.
+    heads, q_len]; 5. `causal` needs q_len = kv_len; 6. `window` needs `causal`
+    and is at least 1; 7. `cap` is positive and finite.
   }];
   let sharding = NN_RuleIf<"getCausal()", "with `causal`",
       "b q! (k g) d!, b s! k d!, b s! k d! -> b q! (k g) d!, b (k g) q!",
       "b q (k g) d!, b s! k d!, b s! k d! -> b q (k g) d!, b (k g) q">;
   let linear = NN_NotLinear;
-  let flops = NN_OwnFlops<"4 x elements of `query` x positions of `key`">;
+  let flops = NN_OwnFlops<"4 x elements of `query` x positions of `key`, hidden ones included">;
   let precision = NN_MatrixPrecision;
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
-                       NN_FloatTensor:$value, F64Attr:$scale, UnitAttr:$causal);
+                       NN_FloatTensor:$value, F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$lse);
   let assemblyFormat = "$query `,` $key `,` $value `scale` $scale attr-dict `:` type($query) `,` type($key) `,` type($lse)";
+  let hasFolder = 1;
   let hasVerifier = 1;
-  let builders = [OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
-                                 "::mlir::Value":$value, "double":$scale, "bool":$causal)>];
+  let extraClassDeclaration = attentionView;
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
+                   "::mlir::Value":$value, "double":$scale, "bool":$causal)>,
+    OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
+                   "::mlir::Value":$value, "double":$scale,
+                   "const ::fsdp::nn::AttentionView &":$view)>];
 }
 
 // dk and dv are sums over queries and over the heads that share a key.
-def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "output", "cotangent", "query_grad"]>, AllTypesMatch<["key", "value", "key_grad", "value_grad"]>, NN_ReadByLibrary], NN_OwnModelFlops> {
+def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "output", "cotangent", "query_grad"]>, AllTypesMatch<["key", "value", "key_grad", "value_grad"]>, NN_ReadByLibrary], NN_OwnModelAndVisibleFlops> {
   let summary = "Reverse rule of nn.attention; scores are recomputed from lse";
   let prose = [{
+    What is hidden has no gradient. With a cap the gradient of a score s is multiplied by `1 - tanh(s / cap)^2`.
+
     Example:
     ```mlir
     %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %lse, %do scale 1.25e-01 {causal}
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
     ```
+
+    Constraints: 1. – 7. as of nn.attention.
   }];
   let sharding = NN_RuleIf<"getCausal()", "with `causal`",
       "b q! (k g) d!, b s! k d!, b s! k d!, b q! (k g) d!, b (k g) q!, b q! (k g) d! -> b q! (k g) d!, b s! k d!, b s! k d!",
@@ -376,14 +411,17 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
                        NN_FloatTensor:$value, NN_FloatTensor:$output,
                        NN_FloatTensor:$lse, NN_FloatTensor:$cotangent,
-                       F64Attr:$scale, UnitAttr:$causal);
+                       F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap);
   let results = (outs NN_FloatTensor:$query_grad, NN_FloatTensor:$key_grad,
                       NN_FloatTensor:$value_grad);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $output `,` $lse `,` $cotangent `scale` $scale
     attr-dict `:` type($query) `,` type($key) `,` type($lse)
   }];
+  let hasFolder = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = attentionView;
 }
 
 //===----------------------------------------------------------------------===//

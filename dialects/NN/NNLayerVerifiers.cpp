@@ -211,6 +211,21 @@ LogicalResult RotaryOp::verify() {
   return success();
 }
 
+/// Of nn.attention and its gradient.
+static LogicalResult verifyView(Operation *op, std::optional<int64_t> window,
+                                std::optional<APFloat> cap, bool causal) {
+  // 6.
+  if (window && !causal)
+    return op->emitOpError("expects `causal` beside a window");
+  if (window && *window < 1)
+    return op->emitOpError("expects a window of 1 or more keys, got ")
+           << *window;
+  // 7.
+  if (cap && (!cap->isFinite() || cap->isNegative() || cap->isZero()))
+    return op->emitOpError("expects a cap that is positive and finite");
+  return success();
+}
+
 /// Shapes of nn.attention and its gradient; keys and values have equal types
 /// by a trait of both.
 static LogicalResult verifyAttention(Operation *op, Value query, Value key,
@@ -242,13 +257,15 @@ static LogicalResult verifyAttention(Operation *op, Value query, Value key,
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  return verifyAttention(*this, getQuery(), getKey(), getLse(), getCausal());
+template <typename OpT> static LogicalResult verifyAttentionOp(OpT op) {
+  if (failed(verifyAttention(op, op.getQuery(), op.getKey(), op.getLse(),
+                             op.getCausal())))
+    return failure();
+  return verifyView(op, op.getWindow(), op.getCap(), op.getCausal());
 }
 
-LogicalResult AttentionGradOp::verify() {
-  return verifyAttention(*this, getQuery(), getKey(), getLse(), getCausal());
-}
+LogicalResult AttentionOp::verify() { return verifyAttentionOp(*this); }
+LogicalResult AttentionGradOp::verify() { return verifyAttentionOp(*this); }
 
 //===----------------------------------------------------------------------===//
 // Embedding and losses

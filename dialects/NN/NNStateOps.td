@@ -48,14 +48,14 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
     Example:
 
     ```mlir
-    nn.buffer @rotary : tensor<256x16x2xf32>
-        init #nn.rotary_table<theta = 5.0e+05>
+    nn.buffer @rotary : tensor<256x2x2xf32>
+        init #nn.rotary_table<[1.0, 0.1]>
     ```
 
     Constraints:
     1. the type is a ranked tensor of static shape;
     2. the initialiser is one of the nn dialect's initialisers;
-    3. a #nn.rotary_table belongs to an f32 tensor of shape [_, _, 2];
+    3. a #nn.rotary_table belongs to an f32 tensor of shape [_, number of frequencies, 2];
     4. `nn.state_of`, if present, names an nn.parameter of the module.
   }];
 }

@@ -96,12 +96,14 @@ LogicalResult BufferOp::verify() {
            << getInit();
   // 3.
   RankedTensorType type = getTensorType();
-  if (isa<RotaryTableAttr>(getInit()) &&
-      (type.getRank() != 3 || type.getDimSize(2) != 2 ||
-       !type.getElementType().isF32()))
+  auto table = dyn_cast<RotaryTableAttr>(getInit());
+  if (table && (type.getRank() != 3 || type.getDimSize(2) != 2 ||
+                type.getDimSize(1) != int64_t(table.getFrequencies().size()) ||
+                !type.getElementType().isF32()))
     return emitOpError("expects a #nn.rotary_table to initialise an f32 tensor "
-                       "of shape [_, _, 2], got ")
-           << type;
+                       "of shape [_, number of frequencies, 2], got ")
+           << type << " and " << table.getFrequencies().size()
+           << " frequencies";
   return success();
 }
 

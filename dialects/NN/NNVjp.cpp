@@ -328,8 +328,9 @@ void RMSNormOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                          MutableArrayRef<Value> operandCotangents) {
   if (!reachesValueOnly(*this, cotangents))
     return;
-  operandCotangents[0] = RMSNormInputGradOp::create(
-      builder, getLoc(), getInput(), getWeight(), getRstd(), cotangents[0]);
+  operandCotangents[0] =
+      RMSNormInputGradOp::create(builder, getLoc(), getInput(), getWeight(),
+                                 getRstd(), cotangents[0], getPlusOne());
   operandCotangents[1] =
       RMSNormWeightGradOp::create(builder, getLoc(), getWeight().getType(),
                                   getInput(), getRstd(), cotangents[0]);
@@ -376,7 +377,8 @@ void AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
   auto gradient = AttentionGradOp::create(
       builder, getLoc(), getQuery().getType(), getKey().getType(),
       getValue().getType(), getQuery(), getKey(), getValue(), getResult(),
-      getLse(), cotangents[0], getScaleAttr(), getCausalAttr());
+      getLse(), cotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
+      getCapAttr());
   llvm::copy(gradient.getResults(), operandCotangents.begin());
 }
 

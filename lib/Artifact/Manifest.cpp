@@ -141,11 +141,12 @@ static Initializer parseInitializer(const Field &field) {
     init.bound = field.at("bound").number();
   } else if (kind == "rotary_table") {
     init.kind = Initializer::Kind::RotaryTable;
-    init.theta = field.at("theta").number();
-    init.factor = field.at("factor").number();
-    init.low = field.at("low").number();
-    init.high = field.at("high").number();
-    init.original = field.at("original").integer(1);
+    if (field.find("theta"))
+      field.fail("the rotary table states a base instead of frequencies; the "
+                 "artifact is from an older version, compile it again");
+    for (const Field &frequency : field.at("frequencies").items())
+      init.frequencies.push_back(frequency.number());
+    init.scale = field.at("scale").number();
     init.start = field.at("start").integer();
   } else {
     field.fail("unknown kind '" + kind + "'");

@@ -176,11 +176,11 @@ static void initializer(OStream &json, Attribute init) {
         })
         .Case([&](nn::RotaryTableAttr a) {
           json.attribute("kind", "rotary_table");
-          json.attribute("theta", a.getTheta());
-          json.attribute("factor", a.getFactor());
-          json.attribute("low", a.getLow());
-          json.attribute("high", a.getHigh());
-          json.attribute("original", a.getOriginal());
+          json.attributeArray("frequencies", [&] {
+            for (double frequency : a.getFrequencies())
+              json.value(frequency);
+          });
+          json.attribute("scale", a.getScale());
           json.attribute("start", a.getStart());
         })
         .Default([](Attribute) { llvm_unreachable("checked before"); });

@@ -1,6 +1,6 @@
 //===- Families.cpp - The table of families -------------------------------===//
 #include "fsdp/Families/Families.h"
-#include "Llama/LlamaFamily.h"
+#include "FamilyParts.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/CheckedSize.h"
 #include "fsdp/Support/Error.h"
@@ -14,10 +14,30 @@ using namespace fsdp;
 using namespace fsdp::checkpoint;
 using rt::ModelInfo;
 
-const std::vector<Family> &checkpoint::families() {
-  static const std::vector<Family> all = {llamaFamily()};
+/// With the name of the family in what it describes.
+static Family named(Family family) {
+  family.base.family = family.name;
+  for (FamilySize &size : family.sizes)
+    size.config.family = family.name;
+  return family;
+}
+
+/// What comes and goes leaves the others where they are.
+static std::list<Family> &allFamilies() {
+  static std::list<Family> all = {named(llamaFamily()),   named(gpt2Family()),
+                                  named(qwen2Family()),   named(qwen3Family()),
+                                  named(mistralFamily()), named(gemma2Family()),
+                                  named(phi3Family()),    named(olmo2Family())};
   return all;
 }
+
+const std::list<Family> &checkpoint::families() { return allFamilies(); }
+
+AddedFamily::AddedFamily(Family family)
+    : place(allFamilies().insert(allFamilies().end(),
+                                 named(std::move(family)))) {}
+
+AddedFamily::~AddedFamily() { allFamilies().erase(place); }
 
 const Family *checkpoint::findFamily(const std::string &name) {
   for (const Family &family : families())
@@ -103,59 +123,40 @@ int64_t Fields::product(const std::string &text) const {
   return size.get();
 }
 
-//===----------------------------------------------------------------------===//
-// Tensors
-//===----------------------------------------------------------------------===//
-
-static std::string withLayer(const char *name, int64_t layer) {
-  std::string text = name;
-  size_t star = text.find('*');
-  return star == std::string::npos
-             ? text
-             : text.replace(star, 1, std::to_string(layer));
+static const FieldOf<DecoderConfig> &fieldNamed(const std::string &key) {
+  for (const FieldOf<DecoderConfig> &field : decoderFields())
+    if (key == field.key)
+      return field;
+  throw Error("no decoder has a field '" + printableLine(key) + "'");
 }
 
-static bool isOfLayer(const FamilyTensor &tensor) {
-  return std::string(tensor.ours).find('*') != std::string::npos;
+std::string checkpoint::fieldText(const DecoderConfig &config,
+                                  const std::string &key) {
+  auto textOf = [&](auto member) { return valueText(config.*member); };
+  return std::visit(textOf, fieldNamed(key).member);
 }
 
-std::vector<ModelTensor> checkpoint::tensorsOf(const Family &family,
-                                               const ModelInfo &model) {
-  Fields fields(model);
-  std::vector<ModelTensor> all;
-  auto add = [&](const FamilyTensor &kind, int64_t layer) {
-    ModelTensor tensor{
-        withLayer(kind.ours, layer), withLayer(kind.theirs, layer), {}, &kind};
-    for (const char *size : kind.shape)
-      tensor.shape.push_back(fields.product(size));
-    all.push_back(std::move(tensor));
-  };
-  int64_t layers = fields.integer("n_layers");
-  if (layers > kMaxLayers)
-    throw Error("the model has " + std::to_string(layers) +
-                " layers, more than " + std::to_string(kMaxLayers));
-  auto next = family.tensors.begin(), end = family.tensors.end();
-  while (next != end) {
-    auto last = std::find_if_not(next, end, isOfLayer);
-    for (int64_t layer = 0; layer < layers && last != next; ++layer)
-      for (auto kind = next; kind != last; ++kind)
-        add(*kind, layer);
-    if (last != end)
-      add(*last++, 0);
-    next = last;
+DecoderConfig checkpoint::decoderOf(const ModelInfo &model) {
+  DecoderConfig config = familyOf(model).base;
+  for (const auto &[key, text] : model.fields) {
+    auto assign = [&, &text = text](auto member) {
+      return parseValue(text, config.*member);
+    };
+    if (!std::visit(assign, fieldNamed(key).member))
+      throw Error("the model's field '" + key + "' has the value '" +
+                  printableLine(text) + "', which is none of its kind");
   }
-  return all;
+  return config;
 }
 
-bool checkpoint::rotatesHalves(const ModelInfo &model) {
-  return Fields(model).boolean("rope_halves");
-}
-
-int64_t checkpoint::rotaryRow(int64_t i, int64_t headDim, bool halves) {
-  int64_t head = i / headDim * headDim, row = i % headDim;
-  int64_t half = headDim / 2;
-  return head +
-         (halves ? row % 2 * half + row / 2 : row % half * 2 + row / half);
+bool checkpoint::isSameValue(const std::string &a, const std::string &b) {
+  if (a == b)
+    return true;
+  char *endA = nullptr, *endB = nullptr;
+  double valueA = std::strtod(a.c_str(), &endA);
+  double valueB = std::strtod(b.c_str(), &endB);
+  bool areNumbers = !a.empty() && !b.empty() && *endA == '\0' && *endB == '\0';
+  return areNumbers && valueA == valueB;
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,23 +176,24 @@ checkpoint::effectiveFields(const ModelInfo &model) {
   return fields;
 }
 
-/// The fields that say what weights mean.
-static std::map<std::string, std::string> meaning(const ModelInfo &model) {
-  std::map<std::string, std::string> fields = effectiveFields(model);
-  fields.erase("max_seq_len");
-  fields.erase("rope_halves");
-  return fields;
+/// Whether a tensor of the family has this size.
+static bool isSizeOfTensor(const std::string &family, const std::string &key) {
+  const Family *table = findFamily(family);
+  return table && std::any_of(table->tensors.begin(), table->tensors.end(),
+                              [&](const FamilyTensor &tensor) {
+                                return std::count(tensor.shape.begin(),
+                                                  tensor.shape.end(), key);
+                              });
 }
 
-/// Whether two texts are the same, or the same number.
-static bool isSame(const std::string &a, const std::string &b) {
-  if (a == b)
-    return true;
-  char *endA = nullptr, *endB = nullptr;
-  double valueA = std::strtod(a.c_str(), &endA);
-  double valueB = std::strtod(b.c_str(), &endB);
-  bool areNumbers = !a.empty() && !b.empty() && *endA == '\0' && *endB == '\0';
-  return areNumbers && valueA == valueB;
+/// The fields that say what weights mean. Positions that are learned are
+/// weights.
+static std::map<std::string, std::string> meaning(const ModelInfo &model) {
+  std::map<std::string, std::string> fields = effectiveFields(model);
+  if (!isSizeOfTensor(model.family, "max_seq_len"))
+    fields.erase("max_seq_len");
+  fields.erase("rope_halves");
+  return fields;
 }
 
 std::string checkpoint::modelDifference(const ModelInfo &is,
@@ -208,7 +210,7 @@ std::string checkpoint::modelDifference(const ModelInfo &is,
     auto found = have.find(key);
     if (found == have.end())
       say(key, "unset", value);
-    else if (!isSame(found->second, value))
+    else if (!isSameValue(found->second, value))
       say(key, found->second, value);
   }
   for (const auto &[key, value] : have)

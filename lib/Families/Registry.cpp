@@ -1,5 +1,6 @@
 //===- Registry.cpp - Known models and their fields -----------------------===//
 #include "ModelFields.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Families/ModelConfig.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/NearestName.h"
@@ -22,8 +23,15 @@ namespace fsdp {
 
 ArrayRef<RegisteredModel> getRegisteredModels() {
   static const std::vector<RegisteredModel> models = [] {
-    std::vector<RegisteredModel> all = llamaModels();
-    llvm::append_range(all, mlpModels());
+    std::vector<RegisteredModel> all;
+    for (const checkpoint::Family &family : checkpoint::families())
+      for (const checkpoint::FamilySize &size : family.sizes)
+        all.push_back({{size.name, size.config, /*batch=*/1, size.seqLen},
+                       size.description,
+                       family.title});
+    all.push_back({{"odsc_mlp", MlpConfig(), /*batch=*/8192},
+                   "8 x (Linear 16384 + ReLU), squared error",
+                   "Others"});
     return all;
   }();
   return models;
@@ -34,9 +42,9 @@ ArrayRef<RegisteredModel> getRegisteredModels() {
 Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
   ModelSpec spec;
   spec.name = name.str();
-  spec.config = LlamaConfig();
   try {
     checkpoint::ModelConfig config = checkpoint::readModelConfig(text.str());
+    spec.config = checkpoint::familyOf(config.model).base;
     for (const std::string &warning : config.warnings)
       spec.warnings.push_back(spec.name + ": " + warning);
     for (const auto &[key, value] : config.model.fields)
@@ -46,7 +54,7 @@ Expected<ModelSpec> parseHuggingFaceConfig(StringRef text, StringRef name) {
     return llvm::createStringError(name + ": " + error.what());
   }
   spec.seqLen =
-      std::min<int64_t>(std::get<LlamaConfig>(spec.config).maxSeqLen, 8192);
+      std::min<int64_t>(std::get<DecoderConfig>(spec.config).maxSeqLen, 8192);
   if (llvm::Error error = verifyModel(spec))
     return error;
   return spec;
@@ -67,7 +75,7 @@ static Expected<ModelSpec> readConfigFile(StringRef path) {
                   .str()
             : llvm::sys::path::stem(path).str();
   if (spec && spec->name.empty())
-    spec->name = "llama";
+    spec->name = getModelFamily(*spec).str();
   return spec;
 }
 
@@ -96,13 +104,22 @@ Expected<ModelSpec> findModel(StringRef model) {
 // Fields
 //===----------------------------------------------------------------------===//
 
+/// A list is stated as text, as nn.model and manifests have no lists.
+template <typename T> static const T &stated(const T &value) { return value; }
+static std::string stated(const std::vector<double> &value) {
+  return valueText(value);
+}
+
 std::vector<ModelField> getModelFields(const ModelSpec &spec) {
   std::vector<ModelField> result;
   auto collect = [&](const auto &config) {
+    auto base = baseOf(config);
     for (const auto &field : fields(config))
       std::visit(
           [&, &field = field](auto member) {
-            result.push_back({field.key, field.description, config.*member});
+            if (!field.isRare || config.*member != base.*member)
+              result.push_back(
+                  {field.key, field.description, stated(config.*member)});
           },
           field.member);
   };
@@ -110,55 +127,38 @@ std::vector<ModelField> getModelFields(const ModelSpec &spec) {
   return result;
 }
 
-/// As a manifest's JSON has it.
-static std::string text(int64_t value) { return std::to_string(value); }
-static std::string text(bool value) { return value ? "true" : "false"; }
-static std::string text(double value) {
-  std::string digits;
-  llvm::raw_string_ostream os(digits);
-  llvm::json::OStream(os).value(value);
-  return digits;
-}
-
 rt::ModelInfo getModelInfo(const ModelSpec &spec) {
   rt::ModelInfo info;
   info.family = getModelFamily(spec).str();
   for (const ModelField &field : getModelFields(spec))
-    info.fields[field.key.str()] =
-        std::visit([](auto value) { return text(value); }, field.value);
+    info.fields[field.key.str()] = std::visit(
+        [](const auto &value) { return valueText(value); }, field.value);
   return info;
 }
 
 StringRef getModelFamily(const ModelSpec &spec) {
-  return std::holds_alternative<LlamaConfig>(spec.config) ? "llama3" : "mlp";
-}
-
-// Each says whether `text` was a value of the member's type.
-static bool parse(StringRef text, int64_t &value) {
-  return !text.getAsInteger(10, value);
-}
-static bool parse(StringRef text, double &value) {
-  return !text.getAsDouble(value);
-}
-static bool parse(StringRef text, bool &value) {
-  value = text == "true";
-  return value || text == "false";
+  const auto *decoder = std::get_if<DecoderConfig>(&spec.config);
+  return decoder ? StringRef(decoder->family) : "mlp";
 }
 
 static StringRef typeName(int64_t) { return "an integer"; }
 static StringRef typeName(double) { return "a number"; }
 static StringRef typeName(bool) { return "true or false"; }
+static StringRef typeName(const std::string &) { return "a text"; }
+static StringRef typeName(const std::vector<double> &) {
+  return "numbers with spaces between them";
+}
 
 template <typename Config>
 static llvm::Error setField(Config &config, StringRef model, StringRef key,
                             StringRef text) {
   std::vector<std::string> keys;
   for (const FieldOf<Config> &field : fields(config)) {
-    keys.push_back(field.key.str());
-    if (field.key != key)
+    keys.push_back(field.key);
+    if (key != field.key)
       continue;
     auto assign = [&](auto member) -> llvm::Error {
-      if (parse(text, config.*member))
+      if (parseValue(text.str(), config.*member))
         return llvm::Error::success();
       return llvm::createStringError(model + ": " + key + " takes " +
                                      typeName(config.*member) + ", not '" +
@@ -182,7 +182,7 @@ llvm::Error setModelField(ModelSpec &spec, StringRef key, StringRef value) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Every integer except head_dim, whose 0 means dim / n_heads, is a size.
+/// Integers are sizes, where 0 stands for no default.
 template <typename Config>
 static llvm::Error verifySizes(const Config &config) {
   for (const FieldOf<Config> &field : fields(config)) {
@@ -190,11 +190,12 @@ static llvm::Error verifySizes(const Config &config) {
     if (!member)
       continue;
     int64_t value = config.*(*member);
-    if (value < (field.key == "head_dim" ? 0 : 1))
-      return llvm::createStringError(field.key + " must be positive, not " +
+    StringRef key = field.key;
+    if (value < field.min)
+      return llvm::createStringError(key + " must be positive, not " +
                                      llvm::Twine(value));
     if (value > field.max)
-      return llvm::createStringError(field.key + " must be at most " +
+      return llvm::createStringError(key + " must be at most " +
                                      llvm::Twine(field.max) + ", not " +
                                      llvm::Twine(value));
   }

@@ -1,7 +1,7 @@
 //===- TraceModel.cpp - From the name of a model to its graph -------------===//
 #include "fsdp/Families/TraceModel.h"
 #include "dialects/NN/NN.h"
-#include "fsdp/Families/LlamaModel.h"
+#include "fsdp/Families/DecoderModel.h"
 #include "fsdp/Families/MlpModel.h"
 #include "fsdp/Trace/Trace.h"
 #include <memory>
@@ -19,14 +19,14 @@ createModel(const ModelSpec &spec, int64_t batch, int64_t seqLen) {
         static_cast<long long>(kMaxDimension), static_cast<long long>(batch));
   if (const auto *mlp = std::get_if<MlpConfig>(&spec.config))
     return std::make_unique<model::Mlp>(*mlp, batch);
-  const auto &llama = std::get<LlamaConfig>(spec.config);
-  if (seqLen < 1 || seqLen > llama.maxSeqLen)
+  const auto &decoder = std::get<DecoderConfig>(spec.config);
+  if (seqLen < 1 || seqLen > decoder.maxSeqLen)
     return llvm::createStringError(
         "%s: the sequence length must be between 1 and the model's "
         "max_seq_len = %lld, not %lld",
-        spec.name.c_str(), static_cast<long long>(llama.maxSeqLen),
+        spec.name.c_str(), static_cast<long long>(decoder.maxSeqLen),
         static_cast<long long>(seqLen));
-  return std::make_unique<model::Llama3>(llama, batch, seqLen);
+  return std::make_unique<model::Decoder>(decoder, batch, seqLen);
 }
 
 /// Every tensor that persists, and the parameters together, have bytes that can
@@ -64,6 +64,8 @@ static DictionaryAttr modelAttr(Builder &builder, const ModelSpec &spec) {
       return builder.getBoolAttr(value);
     else if constexpr (std::is_same_v<T, double>)
       return builder.getF64FloatAttr(value);
+    else if constexpr (std::is_same_v<T, std::string>)
+      return builder.getStringAttr(value);
     else
       return builder.getI64IntegerAttr(value);
   };

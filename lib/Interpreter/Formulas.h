@@ -6,6 +6,7 @@
 #ifndef FSDP_LIB_INTERPRETER_FORMULAS_H
 #define FSDP_LIB_INTERPRETER_FORMULAS_H
 
+#include "dialects/NN/AttentionView.h"
 #include "fsdp/Interpreter/Interpreter.h"
 
 namespace fsdp::interpret {
@@ -29,8 +30,8 @@ DenseTensor linearWeightGrad(const Tensors &in);
 DenseTensor matmul(const DenseTensor &lhs, const DenseTensor &rhs,
                    bool transposeLhs, bool transposeRhs);
 
-Tensors rmsNorm(const Tensors &in, double eps);
-DenseTensor rmsNormInputGrad(const Tensors &in);
+Tensors rmsNorm(const Tensors &in, double eps, bool plusOne);
+DenseTensor rmsNormInputGrad(const Tensors &in, bool plusOne);
 DenseTensor rmsNormWeightGrad(const Tensors &in);
 Tensors layerNorm(const Tensors &in, double eps);
 DenseTensor layerNormInputGrad(const Tensors &in);
@@ -39,8 +40,10 @@ DenseTensor softmax(const DenseTensor &x);
 DenseTensor softmaxGrad(const Tensors &in);
 
 DenseTensor rotary(const Tensors &in, bool adjacent, bool inverse);
-Tensors attention(const Tensors &in, double scale, bool causal);
-Tensors attentionGrad(const Tensors &in, double scale, bool causal);
+Tensors attention(const Tensors &in, double scale,
+                  const nn::AttentionView &view);
+Tensors attentionGrad(const Tensors &in, double scale,
+                      const nn::AttentionView &view);
 
 DenseTensor embedding(const Tensors &in);
 DenseTensor embeddingGrad(const Tensors &in, int64_t rows);

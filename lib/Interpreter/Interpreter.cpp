@@ -331,10 +331,10 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
             matmul(in[0], in[1], op.getTransposeLhs(), op.getTransposeRhs())};
       })
       .Case([&](nn::RMSNormOp op) {
-        return rmsNorm(in, op.getEps().convertToDouble());
+        return rmsNorm(in, op.getEps().convertToDouble(), op.getPlusOne());
       })
-      .Case([&](nn::RMSNormInputGradOp) -> Tensors {
-        return {rmsNormInputGrad(in)};
+      .Case([&](nn::RMSNormInputGradOp op) -> Tensors {
+        return {rmsNormInputGrad(in, op.getPlusOne())};
       })
       .Case([&](nn::RMSNormWeightGradOp) -> Tensors {
         return {rmsNormWeightGrad(in)};
@@ -354,11 +354,10 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
         return {rotary(in, adjacent(op), op.getInverse())};
       })
       .Case([&](nn::AttentionOp op) {
-        return attention(in, op.getScale().convertToDouble(), op.getCausal());
+        return attention(in, op.getScale().convertToDouble(), op.getView());
       })
       .Case([&](nn::AttentionGradOp op) {
-        return attentionGrad(in, op.getScale().convertToDouble(),
-                             op.getCausal());
+        return attentionGrad(in, op.getScale().convertToDouble(), op.getView());
       })
       .Case([&](nn::EmbeddingOp) -> Tensors { return {embedding(in)}; })
       .Case([&](nn::EmbeddingGradOp op) -> Tensors {
@@ -423,31 +422,17 @@ std::vector<DenseTensor> evaluate(Operation *op,
 // Initialisers
 //===----------------------------------------------------------------------===//
 
-/// The frequency of one pair under Llama 3.1's scaling.
-static double rotaryFrequency(nn::RotaryTableAttr table, double fraction) {
-  double frequency = std::pow(table.getTheta(), -fraction);
-  if (table.getFactor() == 1)
-    return frequency;
-  double wavelength = 2 * M_PI / frequency;
-  if (wavelength < table.getOriginal() / table.getHigh())
-    return frequency;
-  if (wavelength > table.getOriginal() / table.getLow())
-    return frequency / table.getFactor();
-  double smooth = (table.getOriginal() / wavelength - table.getLow()) /
-                  (table.getHigh() - table.getLow());
-  return (1 - smooth) * frequency / table.getFactor() + smooth * frequency;
-}
-
 static DenseTensor rotaryTable(RankedTensorType type,
                                nn::RotaryTableAttr table) {
   DenseTensor tensor = DenseTensor::full(type.getShape().vec());
   int64_t positions = type.getDimSize(0), pairs = type.getDimSize(1);
   for (int64_t position = 0; position < positions; ++position)
     for (int64_t pair = 0; pair < pairs; ++pair) {
-      double angle = (position + table.getStart()) *
-                     rotaryFrequency(table, static_cast<double>(pair) / pairs);
-      tensor.values[(position * pairs + pair) * 2] = std::cos(angle);
-      tensor.values[(position * pairs + pair) * 2 + 1] = std::sin(angle);
+      double angle =
+          (position + table.getStart()) * table.getFrequencies()[pair];
+      double *values = &tensor.values[(position * pairs + pair) * 2];
+      values[0] = table.getScale() * std::cos(angle);
+      values[1] = table.getScale() * std::sin(angle);
     }
   return tensor;
 }

@@ -1,5 +1,6 @@
 //===- Layers.cpp - Matmuls, norms, attention, losses ---------------------===//
 #include "Formulas.h"
+#include "llvm/ADT/Sequence.h"
 #include <cmath>
 #include <limits>
 
@@ -105,7 +106,7 @@ template <typename Term> static double meanOf(int64_t cols, Term term) {
   return sum / cols;
 }
 
-Tensors rmsNorm(const Tensors &in, double eps) {
+Tensors rmsNorm(const Tensors &in, double eps, bool plusOne) {
   const DenseTensor &x = in[0], &w = in[1];
   DenseTensor y = DenseTensor::full(x.shape), rstd = rowStatistic(x);
   int64_t cols = x.shape.back();
@@ -115,23 +116,24 @@ Tensors rmsNorm(const Tensors &in, double eps) {
     });
     rstd.values[row] = 1 / std::sqrt(square + eps);
     for (int64_t c = 0; c < cols; ++c)
-      y.values[base + c] = x.values[base + c] * rstd.values[row] * w.values[c];
+      y.values[base + c] =
+          x.values[base + c] * rstd.values[row] * (w.values[c] + plusOne);
   });
   return {y, rstd};
 }
 
 // Operands: x, w, rstd, dy.
-DenseTensor rmsNormInputGrad(const Tensors &in) {
+DenseTensor rmsNormInputGrad(const Tensors &in, bool plusOne) {
   const DenseTensor &x = in[0], &w = in[1], &rstd = in[2], &dy = in[3];
   DenseTensor dx = DenseTensor::full(x.shape);
   int64_t cols = x.shape.back();
   forEachRow(x, [&](int64_t row, int64_t base) {
     double r = rstd.values[row];
     double mean = meanOf(cols, [&](int64_t c) {
-      return w.values[c] * dy.values[base + c] * x.values[base + c];
+      return (w.values[c] + plusOne) * dy.values[base + c] * x.values[base + c];
     });
     for (int64_t c = 0; c < cols; ++c)
-      dx.values[base + c] = r * (w.values[c] * dy.values[base + c] -
+      dx.values[base + c] = r * ((w.values[c] + plusOne) * dy.values[base + c] -
                                  x.values[base + c] * r * r * mean);
   });
   return dx;
@@ -270,10 +272,10 @@ namespace {
 /// Indices and scores of one attention problem.
 struct AttentionProblem {
   AttentionProblem(const DenseTensor &q, const DenseTensor &k, double scale,
-                   bool causal)
+                   const nn::AttentionView &view)
       : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]),
         heads(q.shape[2]), kvHeads(k.shape[2]), dim(q.shape[3]), scale(scale),
-        causal(causal) {}
+        view(view) {}
 
   int64_t query(int64_t b, int64_t position, int64_t head) const {
     return ((b * queries + position) * heads + head) * dim;
@@ -281,8 +283,18 @@ struct AttentionProblem {
   int64_t key(int64_t b, int64_t position, int64_t head) const {
     return ((b * keys + position) * kvHeads + head / (heads / kvHeads)) * dim;
   }
-  int64_t visible(int64_t position) const {
-    return causal ? position + 1 : keys;
+  /// The keys that a query sees.
+  llvm::iota_range<int64_t> visible(int64_t position) const {
+    return llvm::seq(view.firstKey(position), view.endKey(position, keys));
+  }
+  /// Of the product of query and key.
+  double score(double product) const {
+    double score = scale * product;
+    return view.cap == 0 ? score : view.cap * std::tanh(score / view.cap);
+  }
+  /// The derivative of a score with respect to the product.
+  double slope(double score) const {
+    return view.cap == 0 ? scale : scale * (1 - std::pow(score / view.cap, 2));
   }
   double dot(const double *a, const double *b) const {
     double sum = 0;
@@ -300,49 +312,51 @@ struct AttentionProblem {
 
   int64_t batch, queries, keys, heads, kvHeads, dim;
   double scale;
-  bool causal;
+  nn::AttentionView view;
 };
 
 } // namespace
 
-Tensors attention(const Tensors &in, double scale, bool causal) {
+Tensors attention(const Tensors &in, double scale,
+                  const nn::AttentionView &view) {
   const DenseTensor &q = in[0], &k = in[1], &v = in[2];
-  AttentionProblem p(q, k, scale, causal);
+  AttentionProblem p(q, k, scale, view);
   DenseTensor o = DenseTensor::full(q.shape);
   DenseTensor lse = DenseTensor::full({p.batch, p.heads, p.queries});
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
-    std::vector<double> scores(p.visible(i));
-    for (size_t j = 0; j < scores.size(); ++j)
-      scores[j] =
-          scale * p.dot(&q.values[p.query(b, i, h)], &k.values[p.key(b, j, h)]);
+    std::vector<double> scores;
+    for (int64_t j : p.visible(i))
+      scores.push_back(p.score(
+          p.dot(&q.values[p.query(b, i, h)], &k.values[p.key(b, j, h)])));
     double total = logSumExp(scores.data(), scores.size());
     lse.values[(b * p.heads + h) * p.queries + i] = total;
-    for (size_t j = 0; j < scores.size(); ++j)
+    for (auto [j, score] : llvm::zip_equal(p.visible(i), scores))
       for (int64_t d = 0; d < p.dim; ++d)
         o.values[p.query(b, i, h) + d] +=
-            std::exp(scores[j] - total) * v.values[p.key(b, j, h) + d];
+            std::exp(score - total) * v.values[p.key(b, j, h) + d];
   });
   return {o, lse};
 }
 
 // Operands: q, k, v, o, lse, do.
-Tensors attentionGrad(const Tensors &in, double scale, bool causal) {
+Tensors attentionGrad(const Tensors &in, double scale,
+                      const nn::AttentionView &view) {
   const DenseTensor &q = in[0], &k = in[1], &v = in[2], &o = in[3],
                     &lse = in[4];
   const DenseTensor &dO = in[5];
-  AttentionProblem p(q, k, scale, causal);
+  AttentionProblem p(q, k, scale, view);
   DenseTensor dq = DenseTensor::full(q.shape);
   DenseTensor dk = DenseTensor::full(k.shape), dv = dk;
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
     int64_t row = p.query(b, i, h);
     double delta = p.dot(&dO.values[row], &o.values[row]);
     double total = lse.values[(b * p.heads + h) * p.queries + i];
-    for (int64_t j = 0; j < p.visible(i); ++j) {
+    for (int64_t j : p.visible(i)) {
       int64_t column = p.key(b, j, h);
-      double score = scale * p.dot(&q.values[row], &k.values[column]);
+      double score = p.score(p.dot(&q.values[row], &k.values[column]));
       double probability = std::exp(score - total);
       double dProbability = p.dot(&dO.values[row], &v.values[column]);
-      double dScore = scale * probability * (dProbability - delta);
+      double dScore = p.slope(score) * probability * (dProbability - delta);
       for (int64_t d = 0; d < p.dim; ++d) {
         dv.values[column + d] += probability * dO.values[row + d];
         dq.values[row + d] += dScore * k.values[column + d];

@@ -22,14 +22,14 @@ static void collectUses(Value value, SmallVectorImpl<OpOperand *> &uses) {
   }
 }
 
-/// Names of parameters that some op multiplies, rather than looks rows up in.
+/// Names of parameters that some op multiplies, rather than takes rows of.
 static llvm::StringSet<> collectMultiplied(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](nn::ReadOp read) {
     SmallVector<OpOperand *> uses;
     collectUses(read.getValue(), uses);
     if (llvm::any_of(uses, [](OpOperand *use) {
-          return !isa<nn::EmbeddingOp>(use->getOwner());
+          return !isa<nn::EmbeddingOp, nn::SliceOp>(use->getOwner());
         }))
       names.insert(read.getName());
   });

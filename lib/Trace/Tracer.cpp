@@ -94,14 +94,54 @@ Tensor operator*(Tensor lhs, Tensor rhs) {
   return build<nn::MulOp>(lhs, lhs.value(), rhs.value());
 }
 
-Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {
-  return build<nn::ReshapeOp>(
-      x, RankedTensorType::get(shape, x.type().getElementType()), x.value());
+Tensor operator/(Tensor lhs, Tensor rhs) {
+  return build<nn::DivOp>(lhs, lhs.value(), rhs.value());
 }
+
+Tensor constantLike(Tensor x, double value) {
+  return build<nn::ConstantOp>(x, x.type(), value);
+}
+
+/// x's type with another shape.
+static RankedTensorType withShape(Tensor x, llvm::ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, x.type().getElementType());
+}
+
+Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape) {
+  return build<nn::ReshapeOp>(x, withShape(x, shape), x.value());
+}
+
+Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
+             llvm::ArrayRef<int64_t> sizes) {
+  return build<nn::SliceOp>(x, withShape(x, sizes), x.value(), offsets);
+}
+
+Tensor concat(Tensor first, Tensor second) {
+  auto shape = llvm::to_vector(first.shape());
+  int64_t last = shape.size() - 1;
+  shape[last] += second.size(last);
+  return build<nn::ConcatOp>(first, withShape(first, shape),
+                             ValueRange{first.value(), second.value()}, last);
+}
+
+Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
+                 llvm::ArrayRef<int64_t> shape) {
+  return build<nn::BroadcastOp>(x, withShape(x, shape), x.value(), dims);
+}
+
+Tensor tanh(Tensor x) { return build<nn::TanhOp>(x, x.value()); }
 
 Tensor relu(Tensor x) { return build<nn::ReluOp>(x, x.value()); }
 
 Tensor silu(Tensor x) { return build<nn::SiluOp>(x, x.value()); }
+
+Tensor gelu(Tensor x) {
+  return build<nn::GeluOp>(x, x.value(), nn::GeluForm::Exact);
+}
+
+Tensor geluTanh(Tensor x) {
+  return build<nn::GeluOp>(x, x.value(), nn::GeluForm::Tanh);
+}
 
 Tensor linear(Tensor x, Tensor weight) {
   return build<nn::LinearOp>(x, x.value(), weight.value());
@@ -115,8 +155,8 @@ Tensor embedding(Tensor indices, Tensor table) {
   return build<nn::EmbeddingOp>(indices, indices.value(), table.value());
 }
 
-Tensor rmsNorm(Tensor x, Tensor weight, double eps) {
-  return build<nn::RMSNormOp>(x, x.value(), weight.value(), eps);
+Tensor rmsNorm(Tensor x, Tensor weight, double eps, bool plusOne) {
+  return build<nn::RMSNormOp>(x, x.value(), weight.value(), eps, plusOne);
 }
 
 Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps) {
@@ -128,6 +168,12 @@ Tensor rotary(Tensor x, Tensor table, bool halves) {
   return build<nn::RotaryOp>(x, x.value(), table.value(),
                              halves ? nn::RotaryPairs::Halves
                                     : nn::RotaryPairs::Adjacent);
+}
+
+Tensor attention(Tensor q, Tensor k, Tensor v, double scale,
+                 const nn::AttentionView &view) {
+  return build<nn::AttentionOp>(q, q.value(), k.value(), v.value(), scale,
+                                view);
 }
 
 Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale) {

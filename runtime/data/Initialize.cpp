@@ -41,25 +41,6 @@ float rt::uniformValue(uint64_t seed, const std::string &name, uint64_t index,
   return uniformFromKey(philoxKey(seed, name), index, bound);
 }
 
-double rt::rotaryFrequency(const Initializer &table, int64_t i,
-                           int64_t headDim) {
-  double frequency = std::pow(table.theta, -2.0 * static_cast<double>(i) /
-                                               static_cast<double>(headDim));
-  if (table.factor == 1)
-    return frequency;
-  // Llama 3.1: short wavelengths stay, long ones are stretched by `factor`,
-  // those between are interpolated.
-  double original = static_cast<double>(table.original);
-  double wavelength = 2 * M_PI / frequency;
-  if (wavelength < original / table.high)
-    return frequency;
-  if (wavelength > original / table.low)
-    return frequency / table.factor;
-  double smooth =
-      (original / wavelength - table.low) / (table.high - table.low);
-  return (1 - smooth) * frequency / table.factor + smooth * frequency;
-}
-
 namespace {
 /// Stored elements of a range, and where they go.
 struct Piece {
@@ -82,23 +63,20 @@ template <typename Value> static void fillPiece(const Piece &p, Value value) {
                    });
 }
 
-/// Shape [positions, headDim / 2, 2]: cosine and sine of position * frequency.
+/// Shape [positions, pairs, 2]: cosine and sine of position * frequency.
 static void fillRotaryTable(const Piece &piece) {
   const RangeInfo &range = piece.range;
   const Initializer &table = *range.init;
-  if (range.full.size() != 3 || range.full[2] != 2)
-    throw Error("the rotary table '" + range.name +
-                "' has not the shape [positions, head_dim / 2, 2]");
-  int64_t half = range.full[1];
-  std::vector<double> frequencies;
-  for (int64_t i = 0; i < half; ++i)
-    frequencies.push_back(rotaryFrequency(table, i, 2 * half));
+  auto pairs = static_cast<int64_t>(table.frequencies.size());
+  if (range.full.size() != 3 || range.full[1] != pairs || range.full[2] != 2)
+    throw Error("the rotary table '" + range.name + "' has not the shape " +
+                "[positions, " + std::to_string(pairs) + " frequencies, 2]");
   fillPiece(piece, [&](uint64_t index) {
     auto pair = static_cast<int64_t>(index / 2);
-    double angle = static_cast<double>(table.start + pair / half) *
-                   frequencies[static_cast<size_t>(pair % half)];
-    return static_cast<float>(index % 2 == 0 ? std::cos(angle)
-                                             : std::sin(angle));
+    double angle = static_cast<double>(table.start + pair / pairs) *
+                   table.frequencies[static_cast<size_t>(pair % pairs)];
+    return static_cast<float>(
+        table.scale * (index % 2 == 0 ? std::cos(angle) : std::sin(angle)));
   });
 }
 

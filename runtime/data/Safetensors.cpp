@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -102,18 +103,25 @@ public:
   HeaderReader(const std::string &path, std::string_view bytes)
       : path(path), bytes(bytes) {}
 
-  std::vector<TensorView> read();
+  std::vector<TensorView>
+  read(const std::function<bool(const std::string &)> &isLeftOut);
 
 private:
+  /// Bytes of a tensor, from the end of the header.
+  struct Place {
+    uint64_t begin, end;
+    std::string name;
+  };
   [[noreturn]] void fail(const std::string &what) const {
     throw Error("damaged safetensors file '" + path + "': " + what);
   }
   json parseHeader();
   std::vector<uint64_t> readNumbers(const std::string &name, const json &entry,
                                     const char *key);
-  TensorView readTensor(const std::string &name, const json &entry);
+  Place readPlace(const std::string &name, const json &entry);
+  TensorView readTensor(const json &entry, const Place &place);
   void checkMetadata(const json &metadata) const;
-  void checkNoHoles(std::vector<TensorView> tensors) const;
+  void checkNoHoles(std::vector<Place> places) const;
 
   const std::string &path;
   std::string_view bytes;
@@ -151,39 +159,38 @@ std::vector<uint64_t> HeaderReader::readNumbers(const std::string &name,
   return list.get<std::vector<uint64_t>>();
 }
 
-TensorView HeaderReader::readTensor(const std::string &name,
-                                    const json &entry) {
-  TensorView tensor{name, DType::F32, {}, nullptr};
+HeaderReader::Place HeaderReader::readPlace(const std::string &name,
+                                            const json &entry) {
   if (name.empty() || !isPlainLine(name))
     fail("a name of a tensor is no line of text");
-  try {
-    auto type = entry.at("dtype").get<std::string>();
-    std::optional<DType> known = dtypeNamed(type);
-    if (!known)
-      fail("'" + name + "' has the unsupported type " + printableLine(type));
-    tensor.dtype = *known;
-    CheckedSize largest = 1;
-    for (uint64_t size : readNumbers(name, entry, "shape")) {
-      tensor.shape.push_back(static_cast<int64_t>(size));
-      // Counting no element as one, so that no product on the way overflows.
-      largest *= static_cast<int64_t>(std::max<uint64_t>(size, 1));
-      if (size > std::numeric_limits<uint32_t>::max() ||
-          !largest.fits(kMaxTensorBytes))
-        fail("'" + name + "' has an impossible shape");
-    }
-    std::vector<uint64_t> offsets = readNumbers(name, entry, "data_offsets");
-    if (offsets.size() != 2)
-      fail("the data_offsets of '" + name + "' must be 2 numbers, not " +
-           std::to_string(offsets.size()));
-    uint64_t begin = offsets[0], end = offsets[1];
-    if (begin > end || end > dataBytes)
-      fail("'" + name + "' lies outside the file");
-    if (bytesOf(tensor) != end - begin)
-      fail("the bytes of '" + name + "' do not fit its shape and type");
-    tensor.data = data + begin;
-  } catch (const json::exception &) {
-    fail("the entry of '" + name + "' is malformed");
+  std::vector<uint64_t> offsets = readNumbers(name, entry, "data_offsets");
+  if (offsets.size() != 2)
+    fail("the data_offsets of '" + name + "' must be 2 numbers, not " +
+         std::to_string(offsets.size()));
+  if (offsets[0] > offsets[1] || offsets[1] > dataBytes)
+    fail("'" + name + "' lies outside the file");
+  return {offsets[0], offsets[1], name};
+}
+
+TensorView HeaderReader::readTensor(const json &entry, const Place &place) {
+  TensorView tensor{place.name, DType::F32, {}, data + place.begin};
+  auto type = entry.at("dtype").get<std::string>();
+  std::optional<DType> known = dtypeNamed(type);
+  if (!known)
+    fail("'" + tensor.name + "' has the unsupported type " +
+         printableLine(type));
+  tensor.dtype = *known;
+  CheckedSize largest = 1;
+  for (uint64_t size : readNumbers(tensor.name, entry, "shape")) {
+    tensor.shape.push_back(static_cast<int64_t>(size));
+    // Counting no element as one, so that no product on the way overflows.
+    largest *= static_cast<int64_t>(std::max<uint64_t>(size, 1));
+    if (size > std::numeric_limits<uint32_t>::max() ||
+        !largest.fits(kMaxTensorBytes))
+      fail("'" + tensor.name + "' has an impossible shape");
   }
+  if (bytesOf(tensor) != place.end - place.begin)
+    fail("the bytes of '" + tensor.name + "' do not fit its shape and type");
   return tensor;
 }
 
@@ -194,37 +201,47 @@ void HeaderReader::checkMetadata(const json &metadata) const {
     fail("its __metadata__ is no table of texts");
 }
 
-void HeaderReader::checkNoHoles(std::vector<TensorView> tensors) const {
-  std::sort(tensors.begin(), tensors.end(),
-            [](const TensorView &a, const TensorView &b) {
-              return std::make_pair(a.data, bytesOf(a)) <
-                     std::make_pair(b.data, bytesOf(b));
-            });
-  const std::byte *next = data;
-  for (const TensorView &tensor : tensors) {
-    if (tensor.data != next)
-      fail("there is a hole or an overlap before '" + tensor.name + "'");
-    next += bytesOf(tensor);
+void HeaderReader::checkNoHoles(std::vector<Place> places) const {
+  std::sort(places.begin(), places.end(), [](const Place &a, const Place &b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  uint64_t next = 0;
+  for (const Place &place : places) {
+    if (place.begin != next)
+      fail("there is a hole or an overlap before '" + place.name + "'");
+    next = place.end;
   }
-  if (next != data + dataBytes)
+  if (next != dataBytes)
     fail("there are bytes after the last tensor");
 }
 
-std::vector<TensorView> HeaderReader::read() {
+std::vector<TensorView>
+HeaderReader::read(const std::function<bool(const std::string &)> &isLeftOut) {
   json header = parseHeader();
   std::vector<TensorView> tensors;
-  for (auto &[name, entry] : header.items())
-    if (name == "__metadata__")
+  std::vector<Place> places;
+  for (auto &[name, entry] : header.items()) {
+    if (name == "__metadata__") {
       checkMetadata(entry);
-    else
-      tensors.push_back(readTensor(name, entry));
-  checkNoHoles(tensors);
+      continue;
+    }
+    try {
+      places.push_back(readPlace(name, entry));
+      if (!isLeftOut || !isLeftOut(name))
+        tensors.push_back(readTensor(entry, places.back()));
+    } catch (const json::exception &) {
+      fail("the entry of '" + name + "' is malformed");
+    }
+  }
+  checkNoHoles(std::move(places));
   return tensors;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string &path, FileKind kind)
+SafetensorsFile::SafetensorsFile(
+    const std::string &path, FileKind kind,
+    const std::function<bool(const std::string &)> &isLeftOut)
     : file(path, "the tensors in", kind),
-      views(HeaderReader(path, file.bytes()).read()) {}
+      views(HeaderReader(path, file.bytes()).read(isLeftOut)) {}
 
 std::string_view SafetensorsFile::header() const {
   uint64_t length; // has been checked

@@ -21,7 +21,7 @@ FILE_LINES, FUNCTION_LINES = 600, 60
 TABLES = {
     ("CompileOptions.h", "describe"): "a row for each key of [training]",
     ("RunConfig.h", "describe"): "a row for each key of [checkpoint]",
-    ("LlamaFamily.cpp", "configKeys"): "a line for each key of config.json",
+    ("ConfigKeys.cpp", "sharedKeys"): "a line for each key of config.json",
 }
 
 # Of what is neither code nor layout: comments, strings, characters, commands

@@ -180,19 +180,29 @@ def rotary():
          lambda t, u: rotate_adjacent(t, u[:4]), fixed=[1])
 
 
-def attention_case(name, q_len, kv_len, heads, kv_heads, causal):
+def attention_case(name, q_len, kv_len, heads, kv_heads, causal, window=None, cap=None):
     q, k, v = uniform(2, q_len, heads, 4), uniform(2, kv_len, kv_heads, 4), uniform(2, kv_len, kv_heads, 4)
     scale = 0.375  # not head_dim^-1/2, so that an ignored scale shows
 
     def function(q, k, v):
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=True)
         scores = scale * q @ k.repeat_interleave(heads // kv_heads, dim=1).mT
+        if cap:
+            scores = cap * torch.tanh(scores / cap)
         if causal:
-            scores = scores.masked_fill(torch.ones(q_len, kv_len).triu(1).bool(), -math.inf)
+            hidden = torch.ones(q_len, kv_len).triu(1).bool()
+            if window:
+                hidden |= torch.ones(q_len, kv_len).tril(-window).bool()
+            scores = scores.masked_fill(hidden, -math.inf)
+        if window or cap:
+            out = scores.softmax(-1) @ v.repeat_interleave(heads // kv_heads, dim=1)
+        else:
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=True)
         return out.transpose(1, 2), scores.logsumexp(-1)
 
-    flag = " {{causal}}" if causal else ""
+    flags = ([f"cap = {cap} : f64"] if cap else []) + (["causal"] if causal else []) + (
+        [f"window = {window} : i64"] if window else [])
+    flag = f" {{{{{', '.join(flags)}}}}}" if flags else ""
     case(name, f"%r:2 = nn.attention %0, %1, %2 scale {scale}{flag} : {{0}}, {{1}}, {{4}}",
          [q, k, v], function, aux=1)
 
@@ -236,6 +246,12 @@ def lookups_and_losses():
     case("mse_loss", "%r = nn.mse_loss %0, %1 count 15 : {0}, {2}", [uniform(3, 5), uniform(3, 5)], F.mse_loss)
 
 
+def attention_views():
+    attention_case("attention_window", 6, 6, 4, 2, True, window=3)
+    attention_case("attention_cap", 2, 5, 2, 1, False, cap=0.5)
+    attention_case("attention_window_cap", 6, 6, 4, 2, True, window=2, cap=0.25)
+
+
 def rotary_tables():
     """What a #nn.rotary_table fills a buffer with, as f64 values."""
     scaled = dict(theta=500000.0, factor=8.0, low=1.0, high=4.0, original=8192)
@@ -255,7 +271,8 @@ assert all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(llama3_frequencies(
 
 
 def main():
-    for group in (pointwise, shapes, products, norms, rotary, attention, lookups_and_losses):
+    for group in (pointwise, shapes, products, norms, rotary, attention, lookups_and_losses,
+                  attention_views):
         group()
     header = {"about": "Values of nn ops from PyTorch; made by nn_ops.py",
               "torch": str(torch.__version__)}

@@ -12,7 +12,7 @@
 fsdp.mesh @mesh ["dp_shard" = 2]
 nn.parameter @w : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 nn.buffer @w.exp_avg : tensor<5x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>, nn.state_of = @w}
-nn.buffer @table : tensor<4x2x2xf32> init #nn.rotary_table<theta = 5.0e+05>
+nn.buffer @table : tensor<4x2x2xf32> init #nn.rotary_table<[1.0, 0.1]>
 
 // The result is written where it ends. An addition is 8 + 8 + 8 flops.
 // CHECK: exec.program @evaluate attributes {exec.flops = 24 : i64, exec.inputs = ["x", "n"], exec.outputs = ["y"], exec.reads = ["x", "w"], exec.writes = ["y"]} {

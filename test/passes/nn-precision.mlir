@@ -59,7 +59,7 @@ func.func @mlp(%x: tensor<2x4xf32>, %t: tensor<2x4xf32>) -> (tensor<f32> {nn.nam
 // CHECK-NEXT:    return %[[LOSS]], %[[LOGITS]] : tensor<f32>, tensor<1x2x8xbf16>
 nn.parameter @table : tensor<8x4xf32> init #nn.zeros
 nn.parameter @norm : tensor<4xf32> init #nn.ones
-nn.buffer @rope : tensor<2x2x2xf32> init #nn.rotary_table<theta = 1.0e+04>
+nn.buffer @rope : tensor<2x2x2xf32> init #nn.rotary_table<[1.0, 0.1]>
 func.func @transformer(%tokens: tensor<1x2xi32>, %targets: tensor<1x2xi32>) -> (tensor<f32>, tensor<1x2x8xf32>) {
   %rope = nn.read @rope : tensor<2x2x2xf32>
   %table = nn.read @table : tensor<8x4xf32>

@@ -7,11 +7,15 @@
 // Deviations of wo, w2, w3: 0.02 / sqrt(2 (layer + 1)) = 0.0141.., 0.01.
 // The output layer's: 256^-1/2 = 1/16.
 
+// Rotary frequencies of Llama 3.1, heads of 16 elements: a base of 500000, the
+// last three divided by 8, the one before between.
+
+// CHECK: #rotary_table = #nn.rotary_table<[1.000000e+00, 0.19392274474868576, 0.037606030930863933, 0.0072926647372171093, 5.2484616099295468E-4, 3.4281021959525912E-5, 6.6478698711812354E-6, 1.2891731721515574E-6]>
 // CHECK-LABEL: module @llama3_debug
 // CHECK-SAME: nn.model = {dim = 256 : i64, family = "llama3",
 // CHECK-SAME: norm_eps = 1.000000e-05 : f64,
 // CHECK-SAME: rope_halves = false,
-// CHECK-NEXT: nn.buffer @rope_table : tensor<8x8x2xf32> init #nn.rotary_table<theta = 5.000000e+05, factor = 8.000000e+00>
+// CHECK-NEXT: nn.buffer @rope_table : tensor<8x8x2xf32> init #rotary_table
 // CHECK-NEXT: nn.parameter @tok_embeddings.weight : tensor<32x256xf32> init #nn.normal<std = 1.000000e+00>
 // CHECK-NEXT: nn.parameter @layers.0.attention.wq.weight : tensor<256x256xf32> init #nn.normal<std = 2.000000e-02>
 // CHECK-NEXT: nn.parameter @layers.0.attention.wk.weight : tensor<64x256xf32> init #nn.normal<std = 2.000000e-02>

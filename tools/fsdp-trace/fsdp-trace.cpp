@@ -26,7 +26,8 @@ static const char *const kOverview =
     R"(fsdp-trace: prints the graph of a model, its forward pass and loss, as nn text
 
 A model is a name of the registry (--list), or the path of a Hugging Face
-directory or config.json of a LlamaForCausalLM. --set changes any field.)";
+directory or config.json of a model of one of its families. --set changes any
+field.)";
 
 static const char *const kExamples = R"(
 EXAMPLES:
@@ -91,19 +92,27 @@ static cl::opt<bool>
 static std::string helpTail() {
   std::string text = kExamples;
   llvm::raw_string_ostream os(text);
-  for (const char *name : {"llama3_debug", "odsc_mlp"}) {
-    ModelSpec spec = llvm::cantFail(findModel(name));
-    os << "  of " << (name == StringRef("odsc_mlp") ? "odsc_mlp" : "a Llama")
-       << ":\n";
-    for (const ModelField &field : getModelFields(spec))
-      os << llvm::formatv("    {0,-14} {1}\n", field.key, field.description);
-  }
+  auto print = [&](StringRef key, StringRef description) {
+    os << llvm::formatv("    {0,-19} {1}\n", key, description);
+  };
+  os << "  of a decoder; which of them its family has, an error lists:\n";
+  for (const auto &field : decoderFields())
+    print(field.key, field.description);
+  os << "  of odsc_mlp:\n";
+  ModelSpec mlp = llvm::cantFail(findModel("odsc_mlp"));
+  for (const ModelField &field : getModelFields(mlp))
+    print(field.key, field.description);
   return text;
 }
 
 static void printList(llvm::raw_ostream &os) {
-  for (const RegisteredModel &model : getRegisteredModels())
-    os << llvm::formatv("{0,-14} {1}\n", model.spec.name, model.description);
+  StringRef group;
+  for (const RegisteredModel &model : getRegisteredModels()) {
+    if (model.group != group)
+      os << (group.empty() ? "" : "\n") << model.group << ":\n";
+    group = model.group;
+    os << llvm::formatv("  {0,-14} {1}\n", model.spec.name, model.description);
+  }
 }
 
 static llvm::Error applyOverrides(ModelSpec &spec) {

@@ -67,7 +67,7 @@ func.func @attention_{t}(%q: tensor<2x19x4x12x{T}> {{nn.name = "attention_{t}.q"
 """
 
 _OPTIMIZER = """
-nn.buffer @table : tensor<9x5x2xf32> init #nn.rotary_table<theta = 1.0e4>
+nn.buffer @table : tensor<9x5x2xf32> init #nn.rotary_table<[1.0, 0.16, 0.025, 0.004, 0.00063]>
 nn.parameter @w : tensor<37x83xf32> init #nn.normal<std = 1.0>
 nn.buffer @w.exp_avg : tensor<37x83xf32> init #nn.zeros {nn.state_of = @w}
 nn.buffer @w.exp_avg_sq : tensor<37x83xf32> init #nn.zeros {nn.state_of = @w}

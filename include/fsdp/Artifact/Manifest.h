@@ -25,10 +25,11 @@ namespace fsdp::rt {
 struct Initializer {
   enum class Kind { Zeros, Ones, Normal, Uniform, RotaryTable };
   Kind kind = Kind::Zeros;
-  double std = 0, cut = 0; // Normal; cut in units of std, 0: none
-  double bound = 0;        // Uniform
-  double theta = 0, factor = 1, low = 1, high = 4; // RotaryTable
-  int64_t original = 8192, start = 0;              // RotaryTable
+  double std = 0, cut = 0;         // Normal; cut in units of std, 0: none
+  double bound = 0;                // Uniform
+  std::vector<double> frequencies; // RotaryTable; radians per position
+  double scale = 1;                // RotaryTable
+  int64_t start = 0;               // RotaryTable; the first row's position
 };
 
 struct MeshAxis {

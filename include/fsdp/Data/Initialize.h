@@ -21,9 +21,6 @@ float normalValue(uint64_t seed, const std::string &name, uint64_t index,
 float uniformValue(uint64_t seed, const std::string &name, uint64_t index,
                    double bound);
 
-/// The i-th rotary frequency for heads of `headDim` elements.
-double rotaryFrequency(const Initializer &table, int64_t i, int64_t headDim);
-
 /// Writes `count` stored elements from `first` on of the part of `range` that
 /// `rank` holds to `data`; padding is zero.
 void initializePiece(const Manifest &manifest, const RangeInfo &range,

@@ -55,10 +55,14 @@ std::optional<DType> dtypeNamed(std::string_view name);
 /// A mapped file.
 class SafetensorsFile {
 public:
-  /// Throws fsdp::Error that names the path and what is wrong with it.
-  explicit SafetensorsFile(const std::string &path,
-                           FileKind kind = FileKind::Any);
+  /// Throws fsdp::Error that names the path and what is wrong with it. Tensors
+  /// that are left out by their names may have any type; only their places are
+  /// looked at.
+  explicit SafetensorsFile(
+      const std::string &path, FileKind kind = FileKind::Any,
+      const std::function<bool(const std::string &name)> &isLeftOut = nullptr);
 
+  /// Those that are not left out.
   const std::vector<TensorView> &tensors() const { return views; }
   /// The whole file.
   std::string_view bytes() const { return file.bytes(); }

@@ -9,7 +9,7 @@
 #define FSDP_FAMILIES_MODELSPEC_H
 
 #include "fsdp/Artifact/Manifest.h"
-#include "fsdp/Families/LlamaConfig.h"
+#include "fsdp/Families/DecoderConfig.h"
 #include "fsdp/Families/MlpConfig.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -22,7 +22,7 @@ namespace fsdp {
 
 struct ModelSpec {
   std::string name;
-  std::variant<LlamaConfig, MlpConfig> config;
+  std::variant<DecoderConfig, MlpConfig> config;
   // What a program is traced for if the caller does not say.
   int64_t batch = 1;
   int64_t seqLen = 1; // no meaning for an MLP
@@ -34,6 +34,7 @@ struct ModelSpec {
 struct RegisteredModel {
   ModelSpec spec;
   llvm::StringRef description;
+  llvm::StringRef group; // "Qwen3": of those that are listed together
 };
 llvm::ArrayRef<RegisteredModel> getRegisteredModels();
 
@@ -42,9 +43,9 @@ llvm::ArrayRef<RegisteredModel> getRegisteredModels();
 /// key of the file that is wrong.
 llvm::Expected<ModelSpec> findModel(llvm::StringRef model);
 
-/// Reads a Hugging Face config.json of a LlamaForCausalLM. `name` is used in
-/// errors. Optional keys have Hugging Face's defaults. A key with a value that
-/// the traced model cannot express is an error, an unknown one a warning.
+/// Reads a Hugging Face config.json of a family in Families.h. `name` is used
+/// in errors. Optional keys have Hugging Face's defaults. A key with a value
+/// that the traced model cannot express is an error, an unknown one a warning.
 llvm::Expected<ModelSpec> parseHuggingFaceConfig(llvm::StringRef text,
                                                  llvm::StringRef name);
 
@@ -57,8 +58,10 @@ llvm::Error setModelField(ModelSpec &spec, llvm::StringRef key,
 struct ModelField {
   llvm::StringRef key;
   llvm::StringRef description;
-  std::variant<int64_t, double, bool> value;
+  std::variant<int64_t, double, bool, std::string> value;
 };
+/// Those that say which model it is. What is rare and as its family has it
+/// otherwise is left out.
 std::vector<ModelField> getModelFields(const ModelSpec &spec);
 
 /// What kind of model it is: "llama3", "mlp".

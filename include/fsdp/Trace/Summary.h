@@ -18,7 +18,7 @@ struct ModelSummary {
   /// Elements of parameters that are only looked up, never multiplied.
   int64_t lookedUp = 0;
   /// Forward and backward of softmax(q k^T) v per token, not halved for
-  /// causality.
+  /// causality, nor less with a window.
   int64_t attentionFlops = 0;
 
   /// Forward and backward per token (per row for a model without tokens):

@@ -8,6 +8,7 @@
 #ifndef FSDP_TRACE_TRACER_H
 #define FSDP_TRACE_TRACER_H
 
+#include "dialects/NN/AttentionView.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -106,6 +107,9 @@ Tensor build(Tensor x, Args &&...arguments) {
 
 Tensor operator+(Tensor lhs, Tensor rhs);
 Tensor operator*(Tensor lhs, Tensor rhs);
+Tensor operator/(Tensor lhs, Tensor rhs);
+/// A tensor of x's shape whose elements are all `value`.
+Tensor constantLike(Tensor x, double value);
 
 /// stream + branch: what a block gives, added to the model's residual stream
 /// [batch, sequence, features]. A placement policy can say where that lies.
@@ -114,8 +118,21 @@ Tensor addToResidual(Tensor stream, Tensor branch);
 /// The same elements in row-major order under another shape.
 Tensor reshape(Tensor x, llvm::ArrayRef<int64_t> shape);
 
+/// The box of x from `offsets` on in the shape `sizes`.
+Tensor slice(Tensor x, llvm::ArrayRef<int64_t> offsets,
+             llvm::ArrayRef<int64_t> sizes);
+/// Joins two tensors along their last dimension.
+Tensor concat(Tensor first, Tensor second);
+/// Repeats x, whose dimension i is dimension dims[i] of `shape`.
+Tensor broadcast(Tensor x, llvm::ArrayRef<int64_t> dims,
+                 llvm::ArrayRef<int64_t> shape);
+
+Tensor tanh(Tensor x);
 Tensor relu(Tensor x);
 Tensor silu(Tensor x);
+/// x Phi(x), and its form by tanh.
+Tensor gelu(Tensor x);
+Tensor geluTanh(Tensor x);
 
 /// x W^T + b, with W stored [out, in].
 Tensor linear(Tensor x, Tensor weight);
@@ -124,7 +141,8 @@ Tensor linear(Tensor x, Tensor weight, Tensor bias);
 /// Rows of `table` by index.
 Tensor embedding(Tensor indices, Tensor table);
 
-Tensor rmsNorm(Tensor x, Tensor weight, double eps);
+/// `plusOne`: 1 + weight takes the place of the weight.
+Tensor rmsNorm(Tensor x, Tensor weight, double eps, bool plusOne = false);
 Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
 
 /// Rotates pairs of x [batch, sequence, heads, head_dim] by the angles in
@@ -132,8 +150,11 @@ Tensor layerNorm(Tensor x, Tensor weight, Tensor bias, double eps);
 /// place of a head's halves.
 Tensor rotary(Tensor x, Tensor table, bool halves);
 
-/// softmax(scale q k^T) v where later positions are hidden; q is [batch,
-/// sequence, heads, head_dim], k and v may have fewer heads.
+/// softmax(scale q k^T) v of what `view` sees; q is [batch, sequence, heads,
+/// head_dim], k and v may have fewer heads.
+Tensor attention(Tensor q, Tensor k, Tensor v, double scale,
+                 const nn::AttentionView &view);
+/// The same where later positions are hidden.
 Tensor causalAttention(Tensor q, Tensor k, Tensor v, double scale);
 
 /// Mean negative log-likelihood of `targets` [rows] under `logits` [rows,

@@ -1,25 +1,17 @@
 //===- MlpConfig.cpp - Sizes of the MLP -----------------------------------===//
 #include "lib/Families/ModelFields.h"
 
-using llvm::ArrayRef;
-
 namespace fsdp {
 
-std::vector<RegisteredModel> mlpModels() {
-  return {
-      {{"odsc_mlp", MlpConfig(), /*batch=*/8192, /*seqLen=*/1},
-       "8 x (Linear 16384 + ReLU), squared error"},
-  };
-}
-
-ArrayRef<FieldOf<MlpConfig>> fields(const MlpConfig &) {
+std::vector<FieldOf<MlpConfig>> fields(const MlpConfig &) {
   using C = MlpConfig;
-  static const FieldOf<C> all[] = {
+  return {
       {"dim", "width of every layer", &C::dim},
       {"n_layers", "pairs of linear and ReLU", &C::layers, kMaxLayers},
   };
-  return all;
 }
+
+MlpConfig baseOf(const MlpConfig &) { return MlpConfig(); }
 
 llvm::Error verifyConfig(const MlpConfig &) { return llvm::Error::success(); }
 

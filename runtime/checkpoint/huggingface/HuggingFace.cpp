@@ -6,6 +6,7 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Json.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -73,11 +74,11 @@ private:
 };
 
 /// Tensors by the names of files, and the file of each.
-struct FileTensor {
+struct FoundTensor {
   const rt::TensorView *view;
   std::string file; // its path
 };
-using FileTensors = std::map<std::string, FileTensor>;
+using FoundTensors = std::map<std::string, FoundTensor>;
 
 class HuggingFaceStore : public TensorStore {
 public:
@@ -85,18 +86,23 @@ public:
 
 private:
   const rt::SafetensorsFile &openFile(const std::string &path);
-  FileTensors openWhole();
-  FileTensors openShards();
+  FoundTensors openWhole();
+  FoundTensors openShards();
   void checkFile(const std::string &name,
                  const std::map<std::string, std::string> &map,
-                 FileTensors &tensors, Problems &problems);
-  void take(const Family &family, const FileTensors &files);
-  void takeTensor(const ModelTensor &wanted, const FileTensor &found,
+                 FoundTensors &tensors, Problems &problems);
+  void take(const FoundTensors &files);
+  void takeTensor(const FileTensor &wanted, const FoundTensor &found,
                   Problems &problems);
+  void refuseRest(const std::vector<FileTensor> &wanted,
+                  const FoundTensors &files, const FoundTensors &rest,
+                  Problems &problems) const;
+  bool isIgnored(const std::string &name) const;
   std::string inside(const std::string &name) const {
     return (fs::path(origin) / name).string();
   }
 
+  const Family *family = nullptr;
   std::vector<std::unique_ptr<rt::SafetensorsFile>> opened;
 };
 
@@ -107,13 +113,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 const rt::SafetensorsFile &HuggingFaceStore::openFile(const std::string &path) {
-  opened.push_back(
-      std::make_unique<rt::SafetensorsFile>(path, FileKind::Regular));
+  opened.push_back(std::make_unique<rt::SafetensorsFile>(
+      path, FileKind::Regular,
+      [this](const std::string &name) { return isIgnored(name); }));
   return *opened.back();
 }
 
-FileTensors HuggingFaceStore::openWhole() {
-  FileTensors tensors;
+FoundTensors HuggingFaceStore::openWhole() {
+  FoundTensors tensors;
   std::string path = inside(kWhole);
   for (const rt::TensorView &view : openFile(path).tensors())
     tensors[view.name] = {&view, path};
@@ -148,7 +155,7 @@ checkpoint::parseWeightMap(const std::string &text, const std::string &origin) {
 /// Adds the tensors of one shard, each of which the index must place there.
 void HuggingFaceStore::checkFile(const std::string &name,
                                  const std::map<std::string, std::string> &map,
-                                 FileTensors &tensors, Problems &problems) {
+                                 FoundTensors &tensors, Problems &problems) {
   std::string path = inside(name);
   if (!isThere(path))
     return problems.add("the file '" + name + "' of the index is missing");
@@ -167,7 +174,7 @@ void HuggingFaceStore::checkFile(const std::string &name,
   }
 }
 
-FileTensors HuggingFaceStore::openShards() {
+FoundTensors HuggingFaceStore::openShards() {
   std::map<std::string, std::string> map = parseWeightMap(
       readWholeFile(inside(kIndex), "the index", FileKind::Regular),
       inside(kIndex));
@@ -177,11 +184,11 @@ FileTensors HuggingFaceStore::openShards() {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   Problems problems(inside(kIndex));
-  FileTensors tensors;
+  FoundTensors tensors;
   for (const std::string &name : names)
     checkFile(name, map, tensors, problems);
   for (const auto &[tensor, file] : map)
-    if (!tensors.count(tensor) && isThere(inside(file)))
+    if (!tensors.count(tensor) && !isIgnored(tensor) && isThere(inside(file)))
       problems.add("'" + tensor + "' is not in '" + file +
                    "', where the index places it");
   problems.throwIfAny();
@@ -197,32 +204,54 @@ static bool isRead(rt::DType type) {
          type == rt::DType::F16;
 }
 
-void HuggingFaceStore::takeTensor(const ModelTensor &wanted,
-                                  const FileTensor &found, Problems &problems) {
+/// What a shape should be and why: of rows of several tensors, of which ones.
+static std::string wantedShape(const FileTensor &wanted) {
+  std::string text = shapeText(wanted.shape) + ", which config.json says";
+  if (wanted.parts.size() == 1)
+    return text;
+  for (const ModelTensor &part : wanted.parts)
+    text += (&part == &wanted.parts.front() ? ": " : ", ") +
+            std::to_string(part.shape[0]) + " for '" + part.ours + "'";
+  return text;
+}
+
+/// Makes each part a tensor of its own, in the bytes of the file.
+void HuggingFaceStore::takeTensor(const FileTensor &wanted,
+                                  const FoundTensor &found,
+                                  Problems &problems) {
   const rt::TensorView &view = *found.view;
+  std::string file = fs::path(found.file).filename().string();
   if (view.shape != wanted.shape)
     return problems.add("'" + view.name + "' is " + shapeText(view.shape) +
-                        " instead of " + shapeText(wanted.shape) +
-                        ", which config.json says");
+                        " instead of " + wantedShape(wanted) +
+                        "; is it the config.json of '" + file + "'?");
   if (!isRead(view.dtype))
     return problems.add("'" + view.name + "' is " + dtypeName(view.dtype) +
                         "; weights are read from F32, BF16 and F16");
-  StoredTensor tensor;
-  tensor.name = wanted.ours;
-  tensor.role = rt::RangeRole::Parameter;
-  tensor.dtype = view.dtype;
-  tensor.shape = view.shape;
-  tensor.chunks.push_back(
-      {rt::wholeBox(view.shape), view.data, found.file, {}, {}});
-  all.push_back(std::move(tensor));
+  // The shape is that of the file, so all parts lie in it.
+  bool isTransposed = wanted.kind().isTransposed;
+  int64_t rowStride = isTransposed ? 1
+                                   : rt::elementCount(view.shape) /
+                                         std::max<int64_t>(view.shape[0], 1);
+  const std::byte *data = view.data;
+  for (const ModelTensor &part : wanted.parts) {
+    StoredTensor tensor;
+    tensor.name = part.ours;
+    tensor.role = rt::RangeRole::Parameter;
+    tensor.dtype = view.dtype;
+    tensor.shape = part.shape;
+    Chunk chunk{rt::wholeBox(part.shape), data, found.file, {}};
+    if (isTransposed)
+      chunk.strides = {1, view.shape[1]};
+    tensor.chunks.push_back(std::move(chunk));
+    all.push_back(std::move(tensor));
+    data += part.shape[0] * rowStride * rt::sizeOf(view.dtype);
+  }
 }
 
-static bool isIgnored(const Family &family, const std::string &name) {
-  auto isEnd = [&](const std::string &end) {
-    return name.size() >= end.size() &&
-           name.compare(name.size() - end.size(), end.size(), end) == 0;
-  };
-  return std::any_of(family.ignored.begin(), family.ignored.end(), isEnd);
+bool HuggingFaceStore::isIgnored(const std::string &name) const {
+  return std::any_of(family->ignored.begin(), family->ignored.end(),
+                     [&](const char *end) { return endsWith(name, end); });
 }
 
 static bool areEqual(const rt::TensorView &a, const rt::TensorView &b) {
@@ -232,35 +261,91 @@ static bool areEqual(const rt::TensorView &a, const rt::TensorView &b) {
                                          rt::sizeOf(a.dtype))) == 0;
 }
 
-void HuggingFaceStore::take(const Family &family, const FileTensors &files) {
+/// Older files leave the prefix out everywhere.
+static void takeNamesWithoutPrefix(const std::string &prefix,
+                                   const FoundTensors &files,
+                                   std::vector<FileTensor> &wanted) {
+  auto hasPrefix = [&](const std::string &name) {
+    return name.compare(0, prefix.size(), prefix) == 0;
+  };
+  bool isLeftOut = std::none_of(files.begin(), files.end(), [&](auto &file) {
+    return hasPrefix(file.first);
+  });
+  if (!isLeftOut)
+    return;
+  for (FileTensor &tensor : wanted)
+    if (hasPrefix(tensor.name))
+      tensor.name.erase(0, prefix.size());
+}
+
+/// Tensors that are no tensor of the model. A part that a file keeps apart is
+/// told with the tensor that it is a part of.
+void HuggingFaceStore::refuseRest(const std::vector<FileTensor> &wanted,
+                                  const FoundTensors &files,
+                                  const FoundTensors &rest,
+                                  Problems &problems) const {
+  std::map<std::string, std::string> wholeOf;
+  for (const FileTensor &tensor : wanted)
+    for (const ModelTensor &part : tensor.parts)
+      if (!part.apart.empty())
+        wholeOf[part.apart] = tensor.name;
+  for (const auto &[name, found] : rest) {
+    std::string file = fs::path(found.file).filename().string();
+    auto whole = wholeOf.find(name);
+    if (whole == wholeOf.end())
+      problems.add("'" + name +
+                   "' is no tensor of the model that config.json describes");
+    else if (files.count(whole->second))
+      problems.add("'" + name + "' has rows of '" + whole->second +
+                   "', which is there too; remove it from '" + file +
+                   "', as transformers does not read it");
+    else
+      problems.add("'" + name + "' in '" + file + "' is a part of '" +
+                   whole->second + "', into which files of " +
+                   family->modelType +
+                   " join such parts; save the model with transformers");
+  }
+}
+
+/// The same weights under two names.
+static void checkTied(const FoundTensor &again, const FileTensor &table,
+                      const FoundTensors &files, Problems &problems) {
+  auto first = files.find(table.name);
+  if (first == files.end() || areEqual(*again.view, *first->second.view))
+    return;
+  problems.add("'" + again.view->name + "' is not equal to '" + table.name +
+               "', but tie_word_embeddings is true in config.json; set it to "
+               "false, or remove the former from '" +
+               fs::path(again.file).filename().string() + "'");
+}
+
+void HuggingFaceStore::take(const FoundTensors &files) {
   Problems problems(origin);
   bool tied = Fields(*about).boolean("tied");
-  std::vector<ModelTensor> wanted = tensorsOf(family, *about);
-  std::map<std::string, std::string> theirs; // by our name
-  for (const ModelTensor &tensor : wanted)
-    theirs[tensor.ours] = tensor.theirs;
-  FileTensors left = files;
-  for (const ModelTensor &tensor : wanted) {
-    auto found = left.extract(tensor.theirs);
-    const char *tiedTo = tied ? tensor.kind->tiedTo : nullptr;
-    if (!tiedTo && found.empty())
-      problems.add("'" + tensor.theirs + "' is missing" +
-                   (tensor.kind->tiedTo
-                        ? ", and tie_word_embeddings is false in config.json"
-                        : ""));
-    else if (!tiedTo)
+  std::vector<FileTensor> wanted = fileTensorsOf(*family, *about);
+  if (family->prefix)
+    takeNamesWithoutPrefix(family->prefix, files, wanted);
+  FoundTensors left = files;
+  for (const FileTensor &tensor : wanted) {
+    auto found = left.extract(tensor.name);
+    const char *tiedTo = tensor.kind().tiedTo;
+    if (tied && tiedTo) {
+      auto table = std::find_if(wanted.begin(), wanted.end(),
+                                [&](const FileTensor &other) {
+                                  return other.parts.front().ours == tiedTo;
+                                });
+      if (!found.empty() && table != wanted.end())
+        checkTied(found.mapped(), *table, files, problems);
+      continue;
+    }
+    if (found.empty())
+      problems.add(
+          "'" + tensor.name + "' is missing" +
+          (tiedTo ? ", and tie_word_embeddings is false in config.json" : ""));
+    else
       takeTensor(tensor, found.mapped(), problems);
-    else if (!found.empty() && files.count(theirs[tiedTo]) &&
-             !areEqual(*found.mapped().view, *files.at(theirs[tiedTo]).view))
-      problems.add("'" + tensor.theirs + "' is not equal to '" +
-                   theirs[tiedTo] +
-                   "', but tie_word_embeddings is true in config.json");
   }
-  for (const auto &[name, tensor] : left)
-    if (!isIgnored(family, name))
-      problems.add("'" + name +
-                   "' is no tensor of the model that config.json "
-                   "describes");
+  refuseRest(wanted, files, left, problems);
   problems.throwIfAny();
   std::sort(all.begin(), all.end(),
             [](const StoredTensor &a, const StoredTensor &b) {
@@ -281,7 +366,7 @@ HuggingFaceStore::HuggingFaceStore(const std::string &path) {
   } catch (const Error &error) {
     throw Error(config + ": " + error.what());
   }
-  const Family &family = familyOf(*about);
+  family = &familyOf(*about);
   // As transformers: one file comes before shards.
   bool isWhole = isThere(inside(kWhole));
   if (!isWhole && !isThere(inside(kIndex)))
@@ -289,7 +374,7 @@ HuggingFaceStore::HuggingFaceStore(const std::string &path) {
                 " nor " + kIndex +
                 "; weights in other formats are converted by transformers: "
                 "save_pretrained");
-  take(family, isWhole ? openWhole() : openShards());
+  take(isWhole ? openWhole() : openShards());
 }
 
 std::unique_ptr<TensorStore>

@@ -14,6 +14,7 @@
 #include "fsdp/Support/Signals.h"
 #include "runtime/checkpoint/store/NewFolder.h"
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 using namespace fsdp;
@@ -42,10 +43,10 @@ static const char *const kAssets[] = {"tokenizer.json",
 
 namespace {
 
-/// A tensor under its name there.
+/// A tensor of files, and the tensors of the store whose rows it has.
 struct Exported {
-  std::string name;
-  const StoredTensor *tensor;
+  FileTensor there;
+  std::vector<const StoredTensor *> parts;
 };
 using Shard = std::vector<Exported>;
 
@@ -58,14 +59,18 @@ static std::vector<Exported> findTensors(const TensorStore &store,
   bool tied = Fields(model).boolean("tied");
   std::vector<Exported> tensors;
   std::string missing;
-  for (const ModelTensor &wanted : tensorsOf(familyOf(model), model)) {
-    if (tied && wanted.kind->tiedTo)
+  for (FileTensor &wanted : fileTensorsOf(familyOf(model), model)) {
+    if (tied && wanted.kind().tiedTo)
       continue;
-    const StoredTensor *found = store.find(wanted.ours);
-    if (!found || found->shape != wanted.shape)
-      missing += (missing.empty() ? "'" : ", '") + wanted.ours + "'" +
-                 (found ? " (of another shape)" : "");
-    tensors.push_back({wanted.theirs, found});
+    std::vector<const StoredTensor *> parts;
+    for (const ModelTensor &part : wanted.parts) {
+      parts.push_back(store.find(part.ours));
+      bool isMissing = !parts.back();
+      if (isMissing || parts.back()->shape != part.shape)
+        missing += (missing.empty() ? "'" : ", '") + part.ours + "'" +
+                   (isMissing ? "" : " (of another shape)");
+    }
+    tensors.push_back({std::move(wanted), std::move(parts)});
   }
   if (!missing.empty())
     throw Error(
@@ -75,7 +80,7 @@ static std::vector<Exported> findTensors(const TensorStore &store,
 }
 
 static int64_t bytesOf(const Exported &tensor, rt::DType dtype) {
-  return rt::elementCount(tensor.tensor->shape) * rt::sizeOf(dtype);
+  return rt::elementCount(tensor.there.shape) * rt::sizeOf(dtype);
 }
 
 /// As huggingface_hub's split_state_dict_into_shards_factory: in order, a new
@@ -145,8 +150,33 @@ std::string Export::shardName(size_t index) const {
   return name;
 }
 
-static void writeTensor(const StoredTensor &tensor, rt::DType dtype,
-                        const std::function<void(std::string_view)> &write) {
+namespace {
+
+/// Writes tensors of files in pieces.
+class TensorWriter {
+public:
+  TensorWriter(rt::DType dtype,
+               const std::function<void(std::string_view)> &write)
+      : dtype(dtype), write(write) {}
+
+  void writeRows(const StoredTensor &tensor);
+  void writeTransposed(const std::vector<const StoredTensor *> &parts);
+
+private:
+  void flush(std::vector<std::byte> &piece, int64_t count) const;
+
+  rt::DType dtype;
+  const std::function<void(std::string_view)> &write;
+};
+
+} // namespace
+
+void TensorWriter::flush(std::vector<std::byte> &piece, int64_t count) const {
+  write({reinterpret_cast<const char *>(piece.data()),
+         static_cast<size_t>(count * rt::sizeOf(dtype))});
+}
+
+void TensorWriter::writeRows(const StoredTensor &tensor) {
   TensorReader reader(tensor, wholeView(tensor), dtype);
   int64_t elements = rt::elementCount(tensor.shape);
   std::vector<std::byte> piece(
@@ -155,19 +185,53 @@ static void writeTensor(const StoredTensor &tensor, rt::DType dtype,
     DeferredSignals::throwIfPending();
     int64_t count = std::min(kPiece, elements - first);
     reader.read(first, count, piece.data());
-    write({reinterpret_cast<const char *>(piece.data()),
-           static_cast<size_t>(count * rt::sizeOf(dtype))});
+    flush(piece, count);
+  }
+}
+
+/// A row of the file is a column of each part, one after another.
+void TensorWriter::writeTransposed(
+    const std::vector<const StoredTensor *> &parts) {
+  int64_t size = rt::sizeOf(dtype), rows = parts[0]->shape[1], width = 0;
+  std::vector<StoredTensor> columns;
+  for (const StoredTensor *part : parts) {
+    columns.push_back(transposed(*part));
+    width += part->shape[0];
+  }
+  std::vector<TensorReader> readers;
+  for (const StoredTensor &part : columns)
+    readers.emplace_back(part, wholeView(part), dtype);
+  int64_t most = std::clamp<int64_t>(kPiece / std::max<int64_t>(width, 1), 1,
+                                     std::max<int64_t>(rows, 1));
+  std::vector<std::byte> piece(static_cast<size_t>(most * width * size)),
+      columnsOfPart(piece.size());
+  for (int64_t row = 0; row < rows; row += most) {
+    DeferredSignals::throwIfPending();
+    int64_t count = std::min(most, rows - row), before = 0;
+    for (size_t i = 0; i < readers.size(); ++i) {
+      int64_t own = columns[i].shape[1];
+      readers[i].read(row * own, count * own, columnsOfPart.data());
+      for (int64_t r = 0; r < count; ++r)
+        std::memcpy(piece.data() + (r * width + before) * size,
+                    columnsOfPart.data() + r * own * size,
+                    static_cast<size_t>(own * size));
+      before += own;
+    }
+    flush(piece, count * width);
   }
 }
 
 void Export::writeShard(const Shard &shard, const std::string &path) const {
   std::vector<rt::TensorSource> sources;
   for (const Exported &tensor : shard)
-    sources.push_back(
-        {tensor.name, options.dtype, tensor.tensor->shape,
-         [stored = tensor.tensor, dtype = options.dtype](const auto &write) {
-           writeTensor(*stored, dtype, write);
-         }});
+    sources.push_back({tensor.there.name, options.dtype, tensor.there.shape,
+                       [&tensor, dtype = options.dtype](const auto &write) {
+                         TensorWriter writer(dtype, write);
+                         if (tensor.there.kind().isTransposed)
+                           return writer.writeTransposed(tensor.parts);
+                         for (const StoredTensor *part : tensor.parts)
+                           writer.writeRows(*part);
+                       }});
   rt::writeSafetensors(path, std::move(sources), {{"format", "pt"}});
 }
 
@@ -175,7 +239,7 @@ void Export::writeIndex(const std::string &path) const {
   json map = json::object();
   for (size_t i = 0; i < shards.size(); ++i)
     for (const Exported &tensor : shards[i])
-      map[tensor.name] = shardName(i);
+      map[tensor.there.name] = shardName(i);
   ExportSummary total = summary();
   json index = {
       {"metadata",
@@ -190,7 +254,7 @@ ExportSummary Export::summary() const {
   for (const Shard &shard : shards)
     for (const Exported &tensor : shard) {
       ++total.tensors;
-      total.parameters += rt::elementCount(tensor.tensor->shape);
+      total.parameters += rt::elementCount(tensor.there.shape);
       total.bytes += bytesOf(tensor, options.dtype);
     }
   return total;
@@ -261,7 +325,8 @@ ExportSummary checkpoint::exportHuggingFace(TensorStore &store,
                                             const ExportOptions &options) {
   checkExportable(store.model(), "'" + store.path() + "'");
   rt::ModelInfo model = *store.model();
-  model.fields["rope_halves"] = "true";
+  if (hasRotaryRows(familyOf(model)))
+    model.fields["rope_halves"] = "true";
   store.adaptTo(model);
   Export exported(store, model, options);
 

@@ -16,17 +16,14 @@ void TensorStore::adaptTo(const rt::ModelInfo &artifact) {
     throw Error("'" + origin +
                 "' is of another model than the artifact: " + difference);
   const Family *family = findFamily(artifact.family);
-  if (!family)
+  if (!family || !hasRotaryRows(*family))
     return;
   bool halves = about ? rotatesHalves(*about) : *halvesOfFormat;
   bool isSame = halves == rotatesHalves(artifact);
-  int64_t headDim = Fields(artifact).product("head_dim");
-  if (headDim < 2 || headDim % 2 != 0)
-    throw Error("a head of " + std::to_string(headDim) +
-                " elements has no rotary pairs");
   for (const ModelTensor &tensor : tensorsOf(*family, artifact)) {
-    if (!tensor.kind->isRotary)
+    if (!tensor.kind->rotary)
       continue;
+    RotaryRows rows = rotaryRowsOf(tensor, artifact);
     // States of the optimizer lie as their parameters do.
     for (const char *suffix : {"", range_name::kFirstMomentSuffix,
                                range_name::kSecondMomentSuffix}) {
@@ -41,8 +38,8 @@ void TensorStore::adaptTo(const rt::ModelInfo &artifact) {
                     "' has not the shape that the model's fields say");
       found->rowInFile = nullptr;
       if (!isSame)
-        found->rowInFile = [headDim, halves](int64_t i) {
-          return rotaryRow(i, headDim, halves);
+        found->rowInFile = [rows, halves](int64_t i) {
+          return rotaryRow(i, rows, halves);
         };
     }
   }

@@ -1,6 +1,7 @@
 //===- TensorStore.cpp - Tensors in files, in pieces ----------------------===//
 #include "TensorStore.h"
 #include <algorithm>
+#include <cassert>
 
 using namespace fsdp;
 using namespace fsdp::checkpoint;
@@ -19,6 +20,20 @@ std::string checkpoint::shapeText(const std::vector<int64_t> &shape) {
 
 ShardView checkpoint::wholeView(const StoredTensor &tensor) {
   return {wholeBox(tensor.shape), tensor.shape};
+}
+
+StoredTensor checkpoint::transposed(StoredTensor tensor) {
+  assert(tensor.shape.size() == 2 && "of two dimensions alone");
+  std::swap(tensor.shape[0], tensor.shape[1]);
+  tensor.rowDim = 1 - tensor.rowDim;
+  for (Chunk &chunk : tensor.chunks) {
+    if (chunk.strides.empty())
+      chunk.strides = {chunk.sizes[1], 1};
+    for (std::vector<int64_t> *two :
+         {&chunk.offsets, &chunk.sizes, &chunk.strides})
+      std::swap(two->front(), two->back());
+  }
+  return tensor;
 }
 
 const StoredTensor *TensorStore::find(const std::string &name) const {

@@ -23,15 +23,19 @@ namespace fsdp::checkpoint {
 /// A checksum is of so many bytes of a chunk; the last one of what is left.
 inline constexpr uint64_t kChecksumBlock = uint64_t{1} << 24;
 
-/// A box of a tensor, row-major, in a mapped file.
+/// A box of a tensor in a mapped file.
 struct Chunk : rt::Box {
-  const std::byte *data;
-  std::string file; // for messages
+  const std::byte *data; // of its first element
+  std::string file;      // for messages
   /// XXH3 (64 bits) of every block of kChecksumBlock bytes; empty: there are
   /// none.
   std::vector<uint64_t> checksums;
   /// CRC-32 of all its bytes, as archives have it; only who verifies reads it.
   std::optional<uint32_t> crc32 = std::nullopt;
+  /// Of a box of two dimensions, the elements from one index of each dimension
+  /// to the next; empty: the box is row-major, without gaps. There are no gaps
+  /// in a box with checksums.
+  std::vector<int64_t> strides = {};
 };
 
 struct StoredTensor {
@@ -41,10 +45,14 @@ struct StoredTensor {
   std::vector<int64_t> shape;
   /// Disjoint, and together the tensor.
   std::vector<Chunk> chunks;
-  /// The row (index of dimension 0) of the chunks that is the row `i` of the
-  /// tensor, where files keep rows in another order; null: the same.
-  std::function<int64_t(int64_t i)> rowInFile;
+  /// The row (index of dimension `rowDim`) of the chunks that is the row `i` of
+  /// the tensor, where files keep rows in another order; null: the same.
+  std::function<int64_t(int64_t i)> rowInFile = nullptr;
+  size_t rowDim = 0; // 1 only of two dimensions
 };
+
+/// The transpose of a tensor of two dimensions, in the same bytes.
+StoredTensor transposed(StoredTensor tensor);
 
 /// Of the full tensor.
 int64_t bytesOf(const StoredTensor &tensor);
@@ -100,7 +108,9 @@ protected:
 
 /// Reads parts of one tensor. Every block that is touched is checked once.
 /// Where the tensor and its boxes are whole along the last dimensions, these
-/// count as one, so that rows are copied many at a time.
+/// count as one, so that rows are copied many at a time. Where elements of a
+/// row lie apart in files, as in a transpose, squares of rows and columns are
+/// copied, so that what is near in a file is read together.
 class TensorReader {
 public:
   /// `view`: the box that is wanted, as a rank stores it. The store must
@@ -121,12 +131,25 @@ private:
     const Chunk *chunk;
     std::vector<bool> checked; // by block
   };
+  /// An index of a dimension of a square: where it lies in the square and in
+  /// the chunk, and how far the next one is in the chunk, all in elements.
+  struct Place {
+    int64_t inSquare, inChunk, stride;
+  };
   void collapse();
+  int64_t readSegment(int64_t first, int64_t count, std::vector<int64_t> &at,
+                      std::byte *to);
   void readLine(const std::vector<int64_t> &at, int64_t first, int64_t count,
                 std::byte *to);
   void copyRun(const std::vector<int64_t> &at, int64_t first, int64_t count,
                std::byte *to);
   void copyFrom(Source &source, int64_t element, int64_t count, std::byte *to);
+  int64_t readSquares(int64_t first, int64_t count, std::byte *to);
+  void readSquare(const rt::Box &box, int64_t pitch, std::byte *to);
+  std::vector<Place> placesAlong(size_t d, const Chunk &chunk,
+                                 const rt::Box &box) const;
+  void gather(Source &source, const rt::Box &box, std::byte *to);
+  void convert(const std::byte *from, int64_t count, std::byte *to);
   void check(Source &source, uint64_t first, uint64_t bytes);
   [[noreturn]] void failTooLarge(double value) const;
 
@@ -134,8 +157,10 @@ private:
   rt::ShardView view; // of the first `dims` dimensions
   rt::DType as;
   std::vector<Source> sources;
-  size_t dims = 0;   // at least one; the rest is whole
-  int64_t inner = 1; // elements of the rest
+  size_t dims = 0;          // at least one; the rest is whole
+  int64_t inner = 1;        // elements of the rest
+  bool isScattered = false; // elements of a row lie apart in files
+  std::vector<std::byte> square;
 };
 
 } // namespace fsdp::checkpoint

@@ -163,3 +163,19 @@ func.func @recomputed_clone_stays(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tens
   // CSE-NEXT: return %[[A]], %[[A]], %[[C]]
   return %0, %1, %3 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A window of as many keys as there are hides none; one key less, and it stays.
+// CHECK-LABEL: @windows
+func.func @windows(%q: tensor<2x16x4x4xf32>) -> (tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>) {
+  // CHECK-NEXT: nn.attention {{.*}} {causal} :
+  %0, %l = nn.attention %q, %q, %q scale 0.5 {causal, window = 16 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x4x16xf32>
+  // CHECK-NEXT: nn.attention {{.*}} {cap = 2.000000e+00 : f64, causal} :
+  %1, %m = nn.attention %q, %q, %q scale 0.5 {cap = 2.0 : f64, causal, window = 17 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x4x16xf32>
+  // CHECK-NEXT: nn.attention {{.*}} {causal, window = 15 : i64} :
+  %2, %n = nn.attention %q, %q, %q scale 0.5 {causal, window = 15 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x4x16xf32>
+  // CHECK-NEXT: nn.attention_grad {{.*}} {causal} :
+  %3:3 = nn.attention_grad %q, %q, %q, %0, %l, %1 scale 0.5 {causal, window = 16 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x4x16xf32>
+  return %0, %1, %2, %3#0 : tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>, tensor<2x16x4x4xf32>
+}

@@ -489,6 +489,78 @@ func.func @f(%q: tensor<2x16x4x8xf32>, %l: tensor<2x16x4xf32>) {
 
 // -----
 
+// attention 6: a window needs causal.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects `causal` beside a window}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {window = 4 : i64} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention 6: a window has a key.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects a window of 1 or more keys, got 0}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {causal, window = 0 : i64} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention 7: a cap is positive.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects a cap that is positive and finite}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {cap = 0.0 : f64, causal} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention 7: a cap is not negative.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects a cap that is positive and finite}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {cap = -1.0 : f64} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention 7: a cap is finite.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects a cap that is positive and finite}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {cap = 0x7FF0000000000000 : f64} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention 7: a cap is a number.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
+  // expected-error @+1 {{expects a cap that is positive and finite}}
+  %o, %l = nn.attention %q, %k, %k scale 1.0 {cap = 0x7FF8000000000000 : f64} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention_grad 6: a window as in nn.attention.
+func.func @f(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @+1 {{expects `causal` beside a window}}
+  %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 1.0 {window = 4 : i64} : tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+// attention_grad 7: a cap as in nn.attention.
+func.func @f(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @+1 {{expects a cap that is positive and finite}}
+  %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 1.0 {cap = 0.0 : f64} : tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
 // embedding 1: the table has rank 2.
 func.func @f(%i: tensor<2xi32>, %t: tensor<8xf32>) {
   // expected-error @+1 {{expects the table of rank 2}}

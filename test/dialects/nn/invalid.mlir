@@ -149,21 +149,27 @@ nn.parameter @w : tensor<4xf32> init #nn.uniform<bound = -1.0>
 
 // -----
 
-// The base of rotary frequencies is positive.
-// expected-error @+1 {{expects theta > 0 and factor > 0}}
-nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 0.0>
+// There is a frequency.
+// expected-error @+1 {{expects at least one frequency, each finite and not negative}}
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<[]>
 
 // -----
 
-// Scaled frequencies need two bounds in order.
-// expected-error @+1 {{expects 0 < low < high and original > 0}}
-nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, factor = 8.0, low = 4.0, high = 1.0>
+// Frequencies are not negative.
+// expected-error @+1 {{expects at least one frequency, each finite and not negative}}
+nn.buffer @t : tensor<4x2x2xf32> init #nn.rotary_table<[1.0, -0.1]>
+
+// -----
+
+// The scale is positive.
+// expected-error @+1 {{expects a finite scale > 0}}
+nn.buffer @t : tensor<4x1x2xf32> init #nn.rotary_table<[1.0] scale 0.0>
 
 // -----
 
 // The first position is not negative.
 // expected-error @+1 {{expects 0 <= start <= 2^53}}
-nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4, start = -1>
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<[1.0] start -1>
 
 // -----
 
@@ -187,7 +193,7 @@ nn.parameter @w : tensor<4xbf16> init #nn.zeros
 
 // parameter 2: an initialiser of parameters.
 // expected-error @+1 {{expects #nn.zeros, #nn.ones, #nn.normal or #nn.uniform as initialiser}}
-nn.parameter @w : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e4>
+nn.parameter @w : tensor<4x1x2xf32> init #nn.rotary_table<[1.0]>
 
 // -----
 
@@ -204,8 +210,8 @@ nn.buffer @w : tensor<4xf32> init 0.0 : f32
 // -----
 
 // buffer 3: a rotary table is [_, _, 2].
-// expected-error @+1 {{expects a #nn.rotary_table to initialise an f32 tensor of shape [_, _, 2]}}
-nn.buffer @w : tensor<4x2xf32> init #nn.rotary_table<theta = 1.0e4>
+// expected-error @+1 {{expects a #nn.rotary_table to initialise an f32 tensor of shape [_, number of frequencies, 2], got 'tensor<4x2x2xf32>' and 1 frequencies}}
+nn.buffer @w : tensor<4x2x2xf32> init #nn.rotary_table<[1.0]>
 
 // -----
 
@@ -953,4 +959,4 @@ func.func @f(%x: tensor<4xf32>) {
 
 // #nn.rotary_table: a position that f64 does not hold.
 // expected-error @+1 {{expects 0 <= start <= 2^53}}
-nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<theta = 1.0e+04, start = 9007199254740993>
+nn.buffer @t : tensor<4x4x2xf32> init #nn.rotary_table<[1.0] start 9007199254740993>

@@ -2,6 +2,9 @@
 
 // Every op of the dialect parses, prints and parses again as it was.
 
+// CHECK-DAG: #[[ROTARY:rotary_table[0-9]*]] = #nn.rotary_table<[1.000000e+00, 1.000000e-02]>
+// CHECK-DAG: #[[SCALED:rotary_table[0-9]*]] = #nn.rotary_table<[1.000000e+00, 0.1778279410038923] scale 1.250000e+00 start 9000>
+
 // Every initialiser; defaults are not printed.
 // CHECK: nn.parameter @layers.0.attention.wq.weight : tensor<8x8xf32> init #nn.normal<std = 2.000000e-02>
 nn.parameter @layers.0.attention.wq.weight : tensor<8x8xf32> init #nn.normal<std = 0.02>
@@ -13,10 +16,10 @@ nn.parameter @norm.weight : tensor<8xf32> init #nn.ones {nn.frozen}
 nn.parameter @bias : tensor<8xf64> init #nn.zeros
 // CHECK: nn.parameter @mlp.weight : tensor<4x8xf32> init #nn.uniform<bound = 1.250000e-01>
 nn.parameter @mlp.weight : tensor<4x8xf32> init #nn.uniform<bound = 0.125>
-// CHECK: nn.buffer @rotary : tensor<16x2x2xf32> init #nn.rotary_table<theta = 1.000000e+04>
-nn.buffer @rotary : tensor<16x2x2xf32> init #nn.rotary_table<theta = 1.0e4>
-// CHECK: nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<theta = 5.000000e+05, factor = 8.000000e+00, high = 2.000000e+00, original = 4096, start = 9000>
-nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<theta = 5.0e5, factor = 8.0, high = 2.0, original = 4096, start = 9000>
+// CHECK: nn.buffer @rotary : tensor<16x2x2xf32> init #[[ROTARY]]
+nn.buffer @rotary : tensor<16x2x2xf32> init #nn.rotary_table<[1.0, 1.0e-2]>
+// CHECK: nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #[[SCALED]]
+nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<[1, 0.1778279410038923] scale 1.25 start 9000>
 // CHECK: nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 // CHECK: nn.buffer @mlp.weight.exp_avg_sq
@@ -149,6 +152,8 @@ func.func @matrix_products(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>, %b: tens
 func.func @norms(%x: tensor<2x4x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) {
   // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.000000e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   %y, %rstd = nn.rms_norm %x, %w eps 1.0e-05 : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+  // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.000000e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
+  %y1, %rstd1 = nn.rms_norm %x, %w eps 1.0e-05 {plus_one} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   // CHECK: nn.rms_norm_input_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   %1 = nn.rms_norm_input_grad %x, %w, %rstd, %y : tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>
   // CHECK: nn.rms_norm_weight_grad %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x4x8xf32>, tensor<2x4xf32> to tensor<8xf32>
@@ -177,6 +182,10 @@ func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: ten
   %o, %lse = nn.attention %q, %k, %k scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   // CHECK: nn.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   %dq, %dk, %dv = nn.attention_grad %q, %k, %k, %o, %lse, %o scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {cap = 5.000000e+01 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  %p, %lse2 = nn.attention %q, %k, %k scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  // CHECK: nn.attention_grad %{{.*}} scale 5.000000e-01 {cap = 5.000000e+01 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  %dq2, %dk2, %dv2 = nn.attention_grad %q, %k, %k, %p, %lse2, %p scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   return
 }
 

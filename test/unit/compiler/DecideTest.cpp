@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompareProblem.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
 #include "fsdp/Schedule/RecomputedValues.h"
@@ -17,7 +18,7 @@ using namespace fsdp;
 namespace {
 
 ModelSpec llamaOf(int64_t layers, bool tied = false) {
-  LlamaConfig config;
+  DecoderConfig config = checkpoint::findFamily("llama3")->base;
   config.dim = 64;
   config.layers = layers;
   config.heads = 4;
@@ -156,8 +157,8 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
           problem::withRecomputation(base, decider.options(), decided->choice),
           trained, cost);
       EXPECT_LE(found.bytes, given.bytes) << setting.name << ", " << policy;
-      // A policy's plan awaits a reduction earlier than `base`, and waits divide
-      // kernels.
+      // A policy's plan awaits a reduction earlier than `base`, and waits
+      // divide kernels.
       EXPECT_LE(found.time.picoseconds(),
                 given.time.picoseconds() + 2 * cost.launch().picoseconds())
           << setting.name << ", " << policy;

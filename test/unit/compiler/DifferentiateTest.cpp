@@ -109,6 +109,54 @@ TEST_F(Differentiated, LlamaWithTiedEmbedding) {
   checkGradients();
 }
 
+/// A family in a table of its own, of small sizes.
+checkpoint::Family ownFamily() {
+  checkpoint::Family table;
+  table.name = table.modelType = table.title = "own";
+  table.base = tinyLlama(/*tied=*/false);
+  table.modelFields = {{"dim"}, {"n_layers"}};
+  return table;
+}
+
+// Norms of 1 + w before and after the branches and of every head, heads that
+// are wider than dim / n_heads and rotated in part, biases, a cap on logits.
+TEST_F(Differentiated, FamilyOfItsOwn) {
+  checkpoint::Family table = ownFamily();
+  DecoderConfig &base = table.base;
+  base.headDim = 6;
+  base.rotaryDim = 4;
+  base.ropeType = "linear";
+  base.normPlusOne = base.normOnBranch = true;
+  base.headNorm = HeadNorm::PerHead;
+  base.attnBias = base.ffnBias = true;
+  base.attnByLayer = true;
+  base.activation = "gelu_tanh";
+  base.scalesEmbedding = true;
+  base.logitCap = 2;
+  checkpoint::AddedFamily added(table);
+  trace({"own", checkpoint::findFamily("own")->base, /*batch=*/2,
+         /*seqLen=*/5});
+  checkGradients();
+}
+
+// Learned positions, layer norms of the branches alone, and no gate.
+TEST_F(Differentiated, FamilyWithLearnedPositions) {
+  checkpoint::Family table = ownFamily();
+  DecoderConfig &base = table.base;
+  base.maxSeqLen = 7;
+  base.learnedPositions = true;
+  base.norm = NormKind::Layer;
+  base.normBefore = false;
+  base.normOnBranch = true;
+  base.activation = "gelu";
+  base.isGated = false;
+  base.tied = true;
+  checkpoint::AddedFamily added(table);
+  trace({"own", checkpoint::findFamily("own")->base, /*batch=*/2,
+         /*seqLen=*/5});
+  checkGradients();
+}
+
 TEST_F(Differentiated, Mlp) {
   trace({"mlp", MlpConfig{/*dim=*/6, /*layers=*/3}, /*batch=*/4});
   checkGradients();

@@ -271,6 +271,14 @@ const KernelCase kCases[] = {
      "%d: tensor<4x4xf64>",
      "%y = nn.rms_norm_input_grad %x, %w, %r, %d : tensor<4x4xf64>, "
      "tensor<4xf64>, tensor<4xf64>"},
+    {"RMSNormPlusOne", "%x: tensor<4x4xf64>, %w: tensor<4xf64>",
+     "%y, %r = nn.rms_norm %x, %w eps 1.0e-2 {plus_one} : tensor<4x4xf64>, "
+     "tensor<4xf64>, tensor<4xf64>"},
+    {"RMSNormInputGradPlusOne",
+     "%x: tensor<4x4xf64>, %w: tensor<4xf64>, %r: tensor<4xf64>, "
+     "%d: tensor<4x4xf64>",
+     "%y = nn.rms_norm_input_grad %x, %w, %r, %d {plus_one} : "
+     "tensor<4x4xf64>, tensor<4xf64>, tensor<4xf64>"},
     {"RMSNormWeightGradOfSquare",
      "%x: tensor<4x4xf64>, %r: tensor<4xf64>, %d: tensor<4x4xf64>",
      "%y = nn.rms_norm_weight_grad %x, %r, %d : tensor<4x4xf64>, "

@@ -246,6 +246,42 @@ TEST(OpFactsCoverage, ScoresCountOnceInAModel) {
   }
 }
 
+// What a model's utilisation is quoted with counts hidden scores, what takes
+// time does not: half of a square, and of 8 x 8 scores with a window of w
+// 8 w - w^2 / 2.
+TEST(OpFactsCoverage, HiddenScoresTakeNoTime) {
+  for (auto [view, visible] : {std::pair("", 64.0), std::pair("{causal}", 32.0),
+                               std::pair("{causal, window = 8 : i64}", 32.0),
+                               std::pair("{causal, window = 4 : i64}", 24.0),
+                               std::pair("{causal, window = 1 : i64}", 7.5),
+                               std::pair("{cap = 2.0 : f64, causal}", 32.0)}) {
+    SCOPED_TRACE(view);
+    std::string types = " : tensor<1x8x6x2xf64>, tensor<1x8x2x2xf64>, "
+                        "tensor<1x6x8xf64>";
+    std::string heads = "%q: tensor<1x8x6x2xf64>, %k: tensor<1x8x2x2xf64>";
+    std::string forward =
+        std::string("nn.attention %q, %k, %k scale 0.5 ") + view + types;
+    std::string gradient =
+        std::string("nn.attention_grad %q, %k, %k, %q, %l, %q scale 0.5 ") +
+        view + types;
+    std::string rest = heads + ", %l: tensor<1x6x8xf64>";
+    // Two products of 6 heads, five in the gradient: 2 x 2 operations a score.
+    for (auto [arguments, op, products] :
+         {std::tuple(heads, forward, 2), std::tuple(rest, gradient, 5)}) {
+      Program program({arguments.c_str(),
+                       op.c_str(),
+                       "",
+                       0,
+                       nn::PrecisionRule::Matrix,
+                       {}});
+      ASSERT_TRUE(program.op());
+      auto cost = cast<nn::CostOpInterface>(program.op());
+      EXPECT_EQ(cost.getFlops(), products * 6 * 4 * 64);
+      EXPECT_EQ(cost.getVisibleFlops(), products * 6 * 4 * visible);
+    }
+  }
+}
+
 // Of the tensors above nearly all kernels run over the rows of a 3 x 4.
 TEST(OpFactsCoverage, KernelsRunOverTheirSpace) {
   const std::map<StringRef, nn::KernelSpace> others = {

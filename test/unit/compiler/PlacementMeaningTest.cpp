@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RandomProgram.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Families/TraceModel.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
@@ -79,7 +80,7 @@ public:
   ParallelLlama(MLIRContext &context, const Parallelism &parallelism,
                 int64_t layers)
       : context(context), builder(&context), parallelism(parallelism) {
-    LlamaConfig config;
+    DecoderConfig config = checkpoint::findFamily("llama3")->base;
     config.dim = 16;
     config.layers = layers;
     config.heads = 8;

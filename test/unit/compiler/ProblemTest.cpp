@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "CompareProblem.h"
 #include "RandomProgram.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Schedule/ProblemText.h"
 #include "mlir/Transforms/Passes.h"
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using namespace fsdp;
 namespace {
 
 ModelSpec small(int64_t layers, bool tied) {
-  LlamaConfig config;
+  DecoderConfig config = checkpoint::findFamily("llama3")->base;
   config.dim = 32;
   config.layers = layers;
   config.heads = 4;

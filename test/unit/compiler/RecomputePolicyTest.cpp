@@ -1,5 +1,6 @@
 //===- RecomputePolicyTest.cpp - What policies compute again --------------===//
 #include "CompareProblem.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Schedule/RecomputedValues.h"
 #include "fsdp/Support/Error.h"
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ protected:
   }
 
   static ProblemSetting setting() {
-    LlamaConfig config;
+    DecoderConfig config = checkpoint::findFamily("llama3")->base;
     config.dim = 64;
     config.layers = 4;
     config.heads = 4;

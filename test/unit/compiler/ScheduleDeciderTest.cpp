@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Schedule/ScheduleDecider.h"
 #include "CompareProblem.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Simulation/Simulate.h"
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using problem::TransferKind;
 namespace {
 
 ModelSpec llamaOf(int64_t layers, bool tied = false) {
-  LlamaConfig config;
+  DecoderConfig config = checkpoint::findFamily("llama3")->base;
   config.dim = 64;
   config.layers = layers;
   config.heads = 4;

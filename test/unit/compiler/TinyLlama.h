@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 #define FSDP_TEST_UNIT_COMPILER_TINYLLAMA_H
 
-#include "fsdp/Families/LlamaModel.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Interpreter/Interpreter.h"
 #include <random>
 
@@ -11,8 +11,8 @@ namespace fsdp {
 constexpr int64_t kTinyVocab = 11;
 
 /// Sizes that no mesh divides all of, so that shards are padded.
-inline LlamaConfig tinyLlama(bool tied) {
-  LlamaConfig config;
+inline DecoderConfig tinyLlama(bool tied) {
+  DecoderConfig config = checkpoint::findFamily("llama3")->base;
   config.dim = 8;
   config.layers = 2;
   config.heads = 4;

@@ -6,6 +6,7 @@
 #include "fsdp/Trace/Trace.h"
 #include "dialects/NN/ModulePath.h"
 #include "dialects/NN/NN.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Trace/Module.h"
 #include "fsdp/Trace/Summary.h"
@@ -99,7 +100,7 @@ TEST(Trace, SummaryCountsFromTheGraph) {
 }
 
 TEST(Trace, SpecsCanBeBuiltWithoutTheRegistry) {
-  LlamaConfig config;
+  DecoderConfig config = checkpoint::findFamily("llama3")->base;
   config.dim = 64;
   config.layers = 2;
   config.heads = 4;

@@ -201,6 +201,9 @@ const std::vector<VjpCase> &allCases() {
       {"RMSNormWithLargeEps", "%x: tensor<3x4xf64>, %w: tensor<4xf64>",
        "%y, %r = nn.rms_norm %x, %w eps 0.5 : tensor<3x4xf64>, "
        "tensor<4xf64>, tensor<3xf64>"},
+      {"RMSNormPlusOne", "%x: tensor<3x4xf64>, %w: tensor<4xf64>",
+       "%y, %r = nn.rms_norm %x, %w eps 0.5 {plus_one} : tensor<3x4xf64>, "
+       "tensor<4xf64>, tensor<3xf64>"},
       {"LayerNorm",
        "%x: tensor<2x3x4xf64>, %w: tensor<4xf64>, %b: tensor<4xf64>",
        "%y, %m, %r = nn.layer_norm %x, %w, %b eps 1.0e-5 : "
@@ -242,6 +245,29 @@ const std::vector<VjpCase> &allCases() {
        "%v: tensor<2x3x2x4xf64>",
        "%y, %l = nn.attention %q, %k, %v scale 0.5 {causal} : "
        "tensor<2x3x6x4xf64>, tensor<2x3x2x4xf64>, tensor<2x6x3xf64>"},
+      {"AttentionWindow",
+       "%q: tensor<2x5x2x3xf64>, %k: tensor<2x5x2x3xf64>, "
+       "%v: tensor<2x5x2x3xf64>",
+       "%y, %l = nn.attention %q, %k, %v scale 0.5 {causal, window = 2 : i64} "
+       ": "
+       "tensor<2x5x2x3xf64>, tensor<2x5x2x3xf64>, tensor<2x2x5xf64>"},
+      {"AttentionWindowOfOne",
+       "%q: tensor<1x4x2x3xf64>, %k: tensor<1x4x2x3xf64>, "
+       "%v: tensor<1x4x2x3xf64>",
+       "%y, %l = nn.attention %q, %k, %v scale 0.5 {causal, window = 1 : i64} "
+       ": "
+       "tensor<1x4x2x3xf64>, tensor<1x4x2x3xf64>, tensor<1x2x4xf64>"},
+      {"AttentionCapped",
+       "%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x2x4xf64>, "
+       "%v: tensor<2x5x2x4xf64>",
+       "%y, %l = nn.attention %q, %k, %v scale 0.5 {cap = 0.5 : f64} : "
+       "tensor<2x3x2x4xf64>, tensor<2x5x2x4xf64>, tensor<2x2x3xf64>"},
+      {"AttentionWindowCappedGrouped",
+       "%q: tensor<1x6x4x3xf64>, %k: tensor<1x6x2x3xf64>, "
+       "%v: tensor<1x6x2x3xf64>",
+       "%y, %l = nn.attention %q, %k, %v scale 0.5 {cap = 0.7 : f64, causal, "
+       "window = 3 : i64} : "
+       "tensor<1x6x4x3xf64>, tensor<1x6x2x3xf64>, tensor<1x4x6xf64>"},
 
       // Embedding with a repeated index, losses with ignored rows.
       {"Embedding",

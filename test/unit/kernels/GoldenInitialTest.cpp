@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Data/Initialize.h"
+#include "fsdp/Families/Rotary.h"
 #include <cmath>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -68,11 +69,14 @@ TEST(GoldenInitial, RotaryTablesHoldTheAnglesOfLlama31) {
   for (const nlohmann::json &table : golden["rotary_tables"]) {
     Initializer init;
     init.kind = Initializer::Kind::RotaryTable;
-    init.theta = table["theta"];
-    init.factor = table["factor"];
-    init.low = table["low"];
-    init.high = table["high"];
-    init.original = table["original"];
+    fsdp::DecoderConfig config;
+    config.headDim = table["head_dim"];
+    config.ropeTheta = table["theta"];
+    config.ropeFactor = table["factor"];
+    config.ropeLow = table["low"];
+    config.ropeHigh = table["high"];
+    config.ropeOriginal = table["original"];
+    init.frequencies = fsdp::rotaryNumbers(config, /*seqLen=*/1).frequencies;
     init.start = table["start"];
     RangeInfo range;
     range.name = "rope_table";

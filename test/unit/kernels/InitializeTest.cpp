@@ -188,23 +188,8 @@ TEST(Initialize, PiecesOfAnyPlacementAreOneTensor) {
   table.full = table.shape = {6, 3, 2};
   table.bytes = 6 * 3 * 2 * 4;
   table.init->kind = Initializer::Kind::RotaryTable;
-  table.init->theta = 100;
+  table.init->frequencies = {1, 0.1, 0.01};
   checkPieces(mesh, table, {2, 2, 2}, {{Dim{{cp}, {}}, Dim{{}, {dp}}, Dim{}}});
-}
-
-// facts of Llama 3.1: theta 500000, factor 8, low 1, high 4, original 8192,
-// head dimensions 128 and 16.
-TEST(Initialize, RotaryFrequenciesOfLlama) {
-  Initializer table;
-  table.theta = 500000;
-  table.factor = 8;
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 0, 128), 1);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 28, 128), .0032114459947525913);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 29, 128), .002166570763503359);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 34, 128), .00017850781276799638);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 35, 128), 9.556212353964683e-05);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 63, 128), 3.068925988914511e-07);
-  EXPECT_DOUBLE_EQ(rotaryFrequency(table, 4, 16), .0005248461609929547);
 }
 
 TEST(Initialize, RotaryTablesHoldCosinesAndSines) {
@@ -215,11 +200,12 @@ TEST(Initialize, RotaryTablesHoldCosinesAndSines) {
   range.bytes = 48;
   range.init = Initializer();
   range.init->kind = Initializer::Kind::RotaryTable;
-  range.init->theta = 100; // head dimension 4: frequencies 1 and 0.1
+  range.init->frequencies = {1, 0.1};
+  range.init->scale = 1.5;
   range.init->start = 10;
   std::vector<float> values = initialized(meshOf({{"dp", 1}}), range, 0);
-  EXPECT_EQ(values[0], static_cast<float>(std::cos(10.0)));
-  EXPECT_EQ(values[1], static_cast<float>(std::sin(10.0)));
-  EXPECT_EQ(values[4 * 2 + 2], static_cast<float>(std::cos(12 * 0.1)));
-  EXPECT_EQ(values[4 * 2 + 3], static_cast<float>(std::sin(12 * 0.1)));
+  EXPECT_EQ(values[0], static_cast<float>(1.5 * std::cos(10.0)));
+  EXPECT_EQ(values[1], static_cast<float>(1.5 * std::sin(10.0)));
+  EXPECT_EQ(values[4 * 2 + 2], static_cast<float>(1.5 * std::cos(12 * 0.1)));
+  EXPECT_EQ(values[4 * 2 + 3], static_cast<float>(1.5 * std::sin(12 * 0.1)));
 }

@@ -104,15 +104,20 @@ inline std::string storedBytes(const rt::Manifest &manifest,
   return bytes;
 }
 
-/// The boxes of a rank with the bytes of testValue.
+/// What a rank stores of a range.
+using StoredBytes =
+    std::function<std::string(const rt::RangeInfo &range, int64_t rank)>;
+
+/// The boxes of a rank with these bytes.
 inline std::vector<checkpoint::SavedChunk>
-chunksOf(const rt::Manifest &manifest, int64_t rank, int64_t step) {
+chunksOf(const rt::Manifest &manifest, int64_t rank,
+         const StoredBytes &stored) {
   std::vector<checkpoint::SavedChunk> chunks;
   for (checkpoint::OwnedBox &box : checkpoint::ownedBoxes(manifest, rank)) {
-    box.chunk.write = [&manifest, range = box.range, view = box.view, rank,
-                       step](const auto &write) {
+    box.chunk.write = [range = box.range, view = box.view, rank,
+                       stored](const auto &write) {
       auto size = static_cast<size_t>(sizeOf(range->dtype));
-      std::string bytes = storedBytes(manifest, *range, rank, step);
+      std::string bytes = stored(*range, rank);
       rt::forEachRun(view, range->full,
                      [&](int64_t stored, int64_t, int64_t count) {
                        write(std::string_view(bytes).substr(
@@ -123,6 +128,15 @@ chunksOf(const rt::Manifest &manifest, int64_t rank, int64_t step) {
     chunks.push_back(std::move(box.chunk));
   }
   return chunks;
+}
+
+/// The same with the bytes of testValue.
+inline std::vector<checkpoint::SavedChunk>
+chunksOf(const rt::Manifest &manifest, int64_t rank, int64_t step) {
+  return chunksOf(manifest, rank,
+                  [&manifest, step](const rt::RangeInfo &range, int64_t of) {
+                    return storedBytes(manifest, range, of, step);
+                  });
 }
 
 inline checkpoint::SaveRequest requestOf(const std::string &folder,
@@ -146,20 +160,27 @@ inline checkpoint::SaveRequest requestOf(const std::string &folder,
 
 /// Saves what `request` says, each rank on a thread of its own.
 inline void saveAs(const checkpoint::SaveRequest &request,
-                   const rt::Manifest &manifest) {
-  int64_t step = request.state.step;
+                   const rt::Manifest &manifest, const StoredBytes &stored) {
   checkpoint::beginSave(request);
   std::vector<std::thread> ranks;
   for (int64_t rank = 0; rank < manifest.ranks(); ++rank)
     ranks.emplace_back([&, rank] {
       checkpoint::SaveRequest own = request;
       own.rank = rank;
-      checkpoint::writePart(own, chunksOf(manifest, rank, step));
+      checkpoint::writePart(own, chunksOf(manifest, rank, stored));
     });
   std::atomic<checkpoint::Parts> parts{checkpoint::Parts::Awaited};
   EXPECT_TRUE(checkpoint::commitSave(request, parts));
   for (std::thread &rank : ranks)
     rank.join();
+}
+
+/// The same with the bytes of testValue.
+inline void saveAs(const checkpoint::SaveRequest &request,
+                   const rt::Manifest &manifest) {
+  saveAs(request, manifest, [&](const rt::RangeInfo &range, int64_t rank) {
+    return storedBytes(manifest, range, rank, request.state.step);
+  });
 }
 
 inline void saveStep(const std::string &folder, const rt::Manifest &manifest,

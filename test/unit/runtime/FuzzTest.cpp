@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Mutator.h"
+#include "PlantedFamily.h"
 #include "TemporaryFolder.h"
 #include "fsdp/Artifact/Manifest.h"
 #include "fsdp/Config/RunConfig.h"
@@ -80,8 +81,8 @@ const char *const kManifest = R"({
                              "storage": ["dp_replicate"]}]}},
     {"name": "table", "role": "buffer", "dtype": "f32", "shape": [4, 2, 2],
      "offset": 128, "bytes": 64, "full": null,
-     "init": {"kind": "rotary_table", "theta": 10000, "factor": 8, "low": 1,
-              "high": 4, "original": 8192, "start": 0}, "placement": null},
+     "init": {"kind": "rotary_table", "frequencies": [1, 0.01], "scale": 1,
+              "start": 0}, "placement": null},
     {"name": "tokens", "role": "input", "dtype": "i32", "shape": [1, 2],
      "offset": 192, "bytes": 8, "full": null, "init": null,
      "placement": null},
@@ -157,6 +158,22 @@ TEST(Fuzz, Safetensors) {
                  {"\"F32\"", "\"F64\"", "[0,0]", "null", "{", "]", "\xff", ".5",
                   ",8", "-", "\"a\":", "\"shape\":[],", std::string(120, '[')});
   countAccepted(good, 4000, mutate, use);
+}
+
+/// Directories of a family with every layout: config.json or the weights are
+/// damaged. What is accepted is read.
+TEST(Fuzz, HuggingFaceDirectory) {
+  checkpoint::AddedFamily family(plantedFamily());
+  PlantedDirectory directory;
+  Mutator mutate(5, {"\"BF16\"", "\"I32\"", "[0,0]", "[8,3]", "null", "{", "]",
+                     "base.", "\"base.h.0.q.weight\":", "true", "false", ",8"});
+  for (const char *name : {"config.json", "model.safetensors"}) {
+    auto use = [&](const std::string &text) { directory.readWith(name, text); };
+    std::string good = directory.text(name);
+    use(good);
+    // A byte of a weight is a weight.
+    EXPECT_GT(countAccepted(good, 1000, mutate, use), 20) << name;
+  }
 }
 
 TEST(Fuzz, RunDescription) {

@@ -194,7 +194,8 @@ TEST(HuggingFace, ConfigsAreReadAsTheyAreWritten) {
   rt::ModelInfo mlp{"mlp", {{"dim", "4"}}};
   EXPECT_EQ(messageOf([&] { writeModelConfig(mlp, DType::F32, {}); }),
             "no table says how Hugging Face names the tensors of the family "
-            "'mlp'; known: llama3");
+            "'mlp'; known: llama3, gpt2, qwen2, qwen3, mistral, gemma2, phi3, "
+            "olmo2");
   rt::ModelInfo bad{"llama3", {{"n_layers", "-1"}}};
   EXPECT_EQ(messageOf([&] { writeModelConfig(bad, DType::F32, {}); }),
             "the model's field 'dim' is missing");
