@@ -62,11 +62,13 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
 
     The pass leaves offsets to exec-plan-memory and events to exec-synchronize.
 
-    Attention is the library's, except in two cases. `plain-attention` asks for the reference attention of the
-    runtime, and the CUDA target takes it for f32, which cuDNN lacks. The reference attention takes heads of
-    at most 256 elements. Sums over ranks are the runtime's unless `fast-reductions` asks for those of the
-    library, whose operands and results have one type (`widen-sums` of fsdp-expand). A maximum is always the
-    runtime's, since NCCL loses a NaN in it.
+    Attention is the library's, except in three cases. `plain-attention` asks for the reference attention of the
+    runtime, and the CUDA target takes it for f32 and for a cap on scores, which cuDNN lacks. If a cap alone is
+    why, one warning names the layers. The reference attention takes heads of at most 256 elements.
+
+    Sums over ranks are the runtime's unless `fast-reductions` asks for those of the library, whose operands and
+    results have one type (`widen-sums` of fsdp-expand). A maximum is always the runtime's, since NCCL loses a
+    NaN in it.
 
     `target=test` sizes workspaces by fixed formulas, so that tests do not depend on the machine. Only
     collectives and shards (fsdp.shard_of) along dimension 0 are lowered.

@@ -78,7 +78,10 @@ def Exec_GemmAddOp : Exec_RuntimeOp<"gemm_add", "gemmAdd",
 defvar attentionQuery = "batch qLen heads headDim";
 defvar attentionKey = "batch kvLen kvHeads headDim";
 defvar attentionLse = "batch heads qLen";
+defvar attentionParams = (ins F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+    OptionalAttr<F64Attr>:$cap, UnitAttr:$plain);
 defvar attentionDescriptor = [{
+    /// Without a window that hides nothing.
     ::fsdp::rt::AttentionDesc getDescriptor();
 }];
 
@@ -87,8 +90,8 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
     [Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>]> {
   let summary = "Attention with the logarithm of every row's sum of exponentials";
   let prose = [{
-    See nn.attention. With `plain` it is the reference attention of the runtime, which produces the same bits on
-    every target, instead of the library's attention.
+    See nn.attention, also for `causal`, `window` and `cap`. With `plain` it is the reference attention of the
+    runtime, which produces the same bits on every target, instead of the library's attention.
 
     Example:
     ```mlir
@@ -99,10 +102,11 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
     ```
 
     Constraints: 1. – 5. as of every operation of the runtime; 6. `heads` is a
-    multiple of `kvHeads`.
+    multiple of `kvHeads`; 7. `window` needs `causal` and equal lengths, and is at least 1; 8. `cap` is
+    positive and finite.
   }];
   let lowersFrom = "nn.attention";
-  let params = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$plain);
+  let params = attentionParams;
   let callArguments = [Exec_Index<"getDescriptor()">];
   let workspaceBytes = "sizes.attentionWorkspaceBytes(getDescriptor())";
   let hasVerifier = 1;
@@ -125,10 +129,10 @@ def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
         workspace(%s : memref<8192xi8>) {causal, scale = 2.5e-01 : f64}
     ```
 
-    Constraints: 1. – 6. as of exec.attention.
+    Constraints: 1. – 8. as of exec.attention.
   }];
   let lowersFrom = "nn.attention_grad";
-  let params = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$plain);
+  let params = attentionParams;
   let callArguments = [Exec_Index<"getDescriptor()">];
   let workspaceBytes = "sizes.attentionGradWorkspaceBytes(getDescriptor())";
   let hasVerifier = 1;

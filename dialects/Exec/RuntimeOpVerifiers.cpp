@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Exec/Exec.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
@@ -105,6 +106,9 @@ template <typename OpT> static rt::AttentionDesc describeAttention(OpT op) {
   desc.causal = op.getCausal();
   desc.type = dtypeOf(elementOf(op, "q"));
   desc.plain = op.getPlain();
+  int64_t window = op.getWindow().value_or(0);
+  desc.window = window < desc.kvLen ? window : 0;
+  desc.cap = op.getCap() ? op.getCap()->convertToDouble() : 0;
   return desc;
 }
 
@@ -116,16 +120,40 @@ rt::AttentionDesc AttentionGradOp::getDescriptor() {
   return describeAttention(*this);
 }
 
-template <typename OpT> static LogicalResult verifyHeads(OpT op) {
-  int64_t heads = sizeOf(op, "heads"), kvHeads = sizeOf(op, "kvHeads");
-  if (heads % kvHeads == 0)
-    return success();
-  return op.emitOpError("has ")
-         << heads << " heads, which " << kvHeads << " key heads do not divide";
+std::optional<rt::AttentionDesc> fsdp::exec::attentionOf(Operation *op) {
+  using Result = std::optional<rt::AttentionDesc>;
+  return TypeSwitch<Operation *, Result>(op)
+      .Case<AttentionOp, AttentionGradOp>(
+          [](auto attention) { return attention.getDescriptor(); })
+      .Default(std::nullopt);
 }
 
-LogicalResult AttentionOp::verify() { return verifyHeads(*this); }     // 6
-LogicalResult AttentionGradOp::verify() { return verifyHeads(*this); } // 6
+template <typename OpT> static LogicalResult verifyAttention(OpT op) {
+  // 6.
+  int64_t heads = sizeOf(op, "heads"), kvHeads = sizeOf(op, "kvHeads");
+  if (heads % kvHeads != 0)
+    return op.emitOpError("has ") << heads << " heads, which " << kvHeads
+                                  << " key heads do not divide";
+  // 7.
+  std::optional<int64_t> window = op.getWindow();
+  if (window && !op.getCausal())
+    return op.emitOpError("has a window, which needs 'causal'");
+  if (int64_t queries = sizeOf(op, "qLen"), keys = sizeOf(op, "kvLen");
+      window && queries != keys)
+    return op.emitOpError("has a window over ")
+           << queries << " queries and " << keys << " keys, which differ";
+  if (window && *window < 1)
+    return op.emitOpError("has a window of ")
+           << *window << " keys; it needs 1 or more";
+  // 8.
+  if (std::optional<APFloat> cap = op.getCap();
+      cap && (!cap->isFinite() || cap->isNegative() || cap->isZero()))
+    return op.emitOpError("has a cap that is not positive and finite");
+  return success();
+}
+
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
+LogicalResult AttentionGradOp::verify() { return verifyAttention(*this); }
 
 LogicalResult CountLabelsOp::verify() {
   MemRefType targets = typeOf(getInputs()[0]), counts = typeOf(getOutputs()[0]);

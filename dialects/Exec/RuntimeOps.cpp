@@ -34,6 +34,18 @@ rt::DType dtypeOf(Type element) {
   return rt::DType::I64;
 }
 
+StringRef choosePlainAttention(RuntimeOpInterface op,
+                               const WorkspaceSizes &target, bool isAsked) {
+  std::optional<rt::AttentionDesc> desc = attentionOf(op);
+  if (!desc)
+    return {};
+  bool isNoSurprise = isAsked || !target.hasAttention(desc->type);
+  StringRef why = target.whyNoLibrary(*desc);
+  if (isNoSurprise || !why.empty())
+    op->setAttr("plain", UnitAttr::get(op->getContext()));
+  return isNoSurprise ? StringRef() : why;
+}
+
 //===----------------------------------------------------------------------===//
 // Which operands a name stands for
 //===----------------------------------------------------------------------===//

@@ -105,6 +105,11 @@ public:
                                               int64_t cols) const;
   /// Whether a library of the target has attention of this type.
   virtual bool hasAttention(rt::DType) const { return true; }
+  /// What that attention lacks for `desc`, in words that a warning says
+  /// ("cuDNN has no cap on scores"); empty: nothing.
+  virtual llvm::StringRef whyNoLibrary(const rt::AttentionDesc &) const {
+    return {};
+  }
 };
 
 /// The runtime's name of an element type that a buffer may have.
@@ -126,6 +131,15 @@ llvm::SmallVector<int64_t> countsOf(RuntimeOpInterface op,
                                     llvm::StringRef name);
 /// What BufferSpec::updates says of an output.
 std::optional<unsigned> updatedInput(RuntimeOpInterface op, unsigned output);
+
+/// The descriptor of exec.attention or exec.attention_grad; nothing of others.
+std::optional<rt::AttentionDesc> attentionOf(mlir::Operation *op);
+/// Makes attention `plain` if that is asked for or if the target has no library
+/// for it; leaves other operations as they are. Gives the library's reason if
+/// that alone is why, and neither the option nor the type.
+llvm::StringRef choosePlainAttention(RuntimeOpInterface op,
+                                     const WorkspaceSizes &target,
+                                     bool isAsked);
 
 /// Checks the operands against the signature.
 mlir::LogicalResult verifySignature(RuntimeOpInterface op);

@@ -260,7 +260,9 @@ static bool isListed(const ConfigOption &option, const Value &value) {
     return std::find(option.choices.begin(), option.choices.end(), text) !=
            option.choices.end();
   };
-  if (option.choices.empty())
+  // An enumeration also reads names of the past.
+  if (option.choices.empty() ||
+      std::holds_alternative<ChoicePlace>(option.place))
     return true;
   if (const auto *list = std::get_if<std::vector<std::string>>(&value))
     return std::all_of(list->begin(), list->end(), isChoice);

@@ -78,13 +78,22 @@ std::string Tables::gemm(const rt::GemmDesc &desc) {
 }
 
 std::string Tables::attention(const rt::AttentionDesc &desc) {
+  std::string view;
+  if (desc.window != 0 || desc.cap != 0) {
+    view = llvm::formatv(", {0}, {1}", desc.window, literal(desc.cap));
+    hasViews = true;
+  }
   std::string initializer =
-      llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}",
+      llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}{10}}",
                     desc.batch, desc.qLen, desc.kvLen, desc.heads, desc.kvHeads,
                     desc.headDim, literal(desc.scale), boolText(desc.causal),
-                    dtypeText(desc.type), boolText(desc.plain));
+                    dtypeText(desc.type), boolText(desc.plain), view);
   std::string name = llvm::formatv("attention_{0}x{1}_{2}heads_{3}", desc.batch,
                                    desc.qLen, desc.heads, desc.headDim);
+  if (desc.window != 0)
+    name += llvm::formatv("_window_{0}", desc.window);
+  if (desc.cap != 0)
+    name += "_capped";
   return attentions.entry(initializer, name);
 }
 
@@ -185,7 +194,8 @@ void Tables::print(llvm::raw_ostream &os) const {
   attentions.print(
       os,
       "Attention: batch, query length, key length, heads, key "
-      "heads, head size,\n// scale, causal, type, without the library.",
+      "heads, head size,\n// scale, causal, type, without the library" +
+          std::string(hasViews ? ", window, cap of scores." : "."),
       "AttentionDesc", "attentions");
   groups.printLists(os, "Groups of ranks: mesh axis, ranks before, size.",
                     "AxisRef", "group_");

@@ -109,6 +109,7 @@ private:
 /// Every table of the artifact.
 struct Tables {
   Table gemms, attentions, groups, collectives, collectiveItems;
+  bool hasViews = false; // an attention with a window or a cap
   /// Lists of sizes that calls point to, printed before the programs.
   Table sizes;
 

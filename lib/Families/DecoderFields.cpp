@@ -12,9 +12,9 @@ double DecoderConfig::attentionScale(int64_t layer) const {
   return attnByLayer ? scale / static_cast<double>(layer + 1) : scale;
 }
 
-int64_t DecoderConfig::windowOf(int64_t layer, int64_t seqLen) const {
-  bool isThere = window != 0 && window < seqLen &&
-                 fsdp::windowLayers(windowLayers, layers)->count(layer);
+int64_t DecoderConfig::windowOf(int64_t layer) const {
+  bool isThere =
+      window != 0 && fsdp::windowLayers(windowLayers, layers)->count(layer);
   return isThere ? window : 0;
 }
 

@@ -187,11 +187,12 @@ void checkpoint::readRope(const Members &members, const json &document,
   ModelFields &fields = config.model.fields;
   const char *place = ropePlace(members, family, config.warnings);
   const json none = json::object();
-  Members rope(place ? document.at(place) : none,
-               members.path(place ? place : "rope_parameters"));
-  const Members &holder = rope.find("rope_theta") ? rope : members;
-  if (holder.find("rope_theta"))
-    fields["rope_theta"] = numberText(holder.positive("rope_theta"));
+  const Members rope(place ? document.at(place) : none,
+                     members.path(place ? place : "rope_parameters"));
+  // What stands in both is checked in both; that of rope_parameters counts.
+  for (const Members *holder : {&members, &rope})
+    if (holder->find("rope_theta"))
+      fields["rope_theta"] = numberText(holder->positive("rope_theta"));
   int64_t headDim = Fields(config.model).product("head_dim");
   int64_t rotated = rotaryDim(members, rope, headDim);
   fields["rotary_dim"] = std::to_string(rotated);

@@ -51,14 +51,9 @@ public:
     for (StringAttr attribute : name.getAttributeNames())
       if (Attribute value = op->getAttr(attribute))
         work.addAttribute(attribute, value);
-    if (llvm::is_contained(name.getAttributeNames(),
-                           b.getStringAttr("plain"))) {
-      Type element = getElementTypeOrSelf(op->getOperand(0));
-      if (options.referenceAttention ||
-          !target.hasAttention(exec::dtypeOf(element)))
-        work.addAttribute("plain", b.getUnitAttr());
-    }
-    return cast<exec::RuntimeOpInterface>(b.create(work));
+    auto call = cast<exec::RuntimeOpInterface>(b.create(work));
+    exec::choosePlainAttention(call, target, options.referenceAttention);
+    return call;
   }
 
   exec::RuntimeOpInterface product(Operation *op) {
@@ -137,7 +132,7 @@ static problem::Math mathOf(problem::MathKind kind,
   math.m = attention.qLen;
   math.n = attention.kvLen;
   math.k = attention.headDim;
-  math.flops = op.getFlops() / (attention.causal ? 2 : 1);
+  math.flops = op.getVisibleFlops();
   return math;
 }
 

@@ -17,6 +17,7 @@
 #include "fsdp/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Exec/KernelLowering.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace fsdp::lower {
 
@@ -57,6 +58,12 @@ public:
   /// Null if the module has none.
   dist::MeshOp getMesh() const { return mesh; }
 
+  /// Remembers that attention became the reference attention, which nobody
+  /// asked for, and why.
+  void notePlainAttention(mlir::Operation *attention, llvm::StringRef why);
+  /// One warning for all of it.
+  void warnOfPlainAttention() const;
+
   const TargetInfo &target;
   const bool referenceAttention, fastReductions;
   KernelCache kernels;
@@ -74,6 +81,10 @@ private:
   llvm::StringMap<exec::RangeOp> ranges;
   /// What the steps of a program clear.
   llvm::StringMap<llvm::StringSet<>> cleared;
+  /// Of the first attention that was noted; then the modules of all.
+  std::optional<mlir::Location> plainAttention;
+  llvm::StringRef whyPlain;
+  llvm::SetVector<mlir::StringAttr> plainModules;
   /// After which the next range is declared.
   mlir::Operation *last = nullptr;
 };

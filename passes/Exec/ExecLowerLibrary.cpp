@@ -55,20 +55,18 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
   for (StringAttr attribute : name.getAttributeNames())
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
-  // Attention, whose operand 0 is the query.
-  if (llvm::is_contained(name.getAttributeNames(), b.getStringAttr("plain"))) {
-    auto q = cast<ShapedType>(op->getOperand(0).getType());
-    if (state.referenceAttention ||
-        !state.target.hasAttention(exec::dtypeOf(q.getElementType()))) {
-      if (q.getShape().back() > rt::kReferenceHeadDim)
-        return op->emitOpError("has heads of ")
-               << q.getShape().back() << " elements, but attention without a "
-               << "library takes at most " << rt::kReferenceHeadDim;
-      work.addAttribute("plain", b.getUnitAttr());
-    }
-  }
-  return giveWorkspaces(cast<exec::RuntimeOpInterface>(b.create(work)),
-                        op->getResults(), op);
+  auto call = cast<exec::RuntimeOpInterface>(b.create(work));
+  StringRef why =
+      exec::choosePlainAttention(call, state.target, state.referenceAttention);
+  if (!why.empty())
+    state.notePlainAttention(op, why);
+  if (std::optional<rt::AttentionDesc> attention = exec::attentionOf(call);
+      attention && attention->plain &&
+      attention->headDim > rt::kReferenceHeadDim)
+    return op->emitOpError("has heads of ")
+           << attention->headDim << " elements, but attention without a "
+           << "library takes at most " << rt::kReferenceHeadDim;
+  return giveWorkspaces(call, op->getResults(), op);
 }
 
 static MemRefType bufferType(Value buffer) {

@@ -1,5 +1,6 @@
 //===- ExecLowerPass.cpp - nn and fsdp to exec ----------------------------===//
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/ModulePath.h"
 #include "fsdp/Support/RangeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -49,6 +50,28 @@ void ModuleState::findCleared() {
       for (StringRef name : names.keys())
         cleared[action.program.getValue()].insert(name);
   }
+}
+
+void ModuleState::notePlainAttention(Operation *attention, StringRef why) {
+  if (!plainAttention) {
+    plainAttention = attention->getLoc();
+    whyPlain = why;
+  }
+  if (StringAttr name = nn::moduleOf(attention))
+    plainModules.insert(name);
+}
+
+void ModuleState::warnOfPlainAttention() const {
+  if (!plainAttention)
+    return;
+  InFlightDiagnostic warning = mlir::emitWarning(*plainAttention);
+  warning << whyPlain << "; the runtime's reference attention, which is slow, "
+          << "computes it";
+  if (plainModules.empty())
+    return;
+  warning << " in " << plainModules.front().getValue();
+  if (size_t others = plainModules.size() - 1)
+    warning << " and " << others << (others == 1 ? " other" : " others");
 }
 
 exec::RangeOp ModuleState::create(Location loc, StringRef name, MemRefType type,
@@ -277,6 +300,7 @@ private:
                << range.getSymName() << " has the name of a program";
     }
     stateSteps(module);
+    state.warnOfPlainAttention();
     return success();
   }
 };

@@ -6,8 +6,8 @@
 using namespace fsdp::rt;
 
 static reference::Shape shapeOf(const AttentionDesc &d) {
-  return {d.batch,   d.qLen,    d.kvLen,        d.heads,
-          d.kvHeads, d.headDim, float(d.scale), d.causal};
+  return {d.batch,   d.qLen,         d.kvLen,  d.heads,  d.kvHeads,
+          d.headDim, float(d.scale), d.causal, d.window, float(d.cap)};
 }
 
 template <typename T> static T *as(std::byte *p) {

@@ -56,6 +56,16 @@ inline Tensor newTensor(graph::Graph &g) {
   return g.tensor(graph::Tensor_attributes());
 }
 
+/// Of the forward and the backward pass. A window of w shows the keys j of
+/// query i with j + w > i.
+template <typename OptionsT>
+OptionsT masked(OptionsT options, const AttentionDesc &desc) {
+  options.set_attn_scale(float(desc.scale)).set_causal_mask(desc.causal);
+  if (desc.window != 0)
+    options.set_diagonal_band_left_bound(int(desc.window));
+  return options;
+}
+
 } // namespace attention_graphs
 
 inline void describeAttention(cudnn_frontend::graph::Graph &g,
@@ -64,11 +74,9 @@ inline void describeAttention(cudnn_frontend::graph::Graph &g,
   using U = AttentionUid;
   initialize(g);
   auto heads = [&](int64_t uid) { return place(newTensor(g), desc, uid); };
-  auto options = graph::SDPA_attributes()
+  auto options = masked(graph::SDPA_attributes(), desc)
                      .set_name("attention")
-                     .set_generate_stats(true)
-                     .set_attn_scale(float(desc.scale))
-                     .set_causal_mask(desc.causal);
+                     .set_generate_stats(true);
   auto [out, lse] = g.sdpa(heads(U::Q), heads(U::K), heads(U::V), options);
   place(out, desc, U::Out)->set_output(true);
   placeLogSumExp(lse, desc)->set_output(true);
@@ -80,10 +88,8 @@ inline void describeAttentionGrad(cudnn_frontend::graph::Graph &g,
   using U = AttentionUid;
   initialize(g);
   auto heads = [&](int64_t uid) { return place(newTensor(g), desc, uid); };
-  auto options = graph::SDPA_backward_attributes()
+  auto options = masked(graph::SDPA_backward_attributes(), desc)
                      .set_name("attention_grad")
-                     .set_attn_scale(float(desc.scale))
-                     .set_causal_mask(desc.causal)
                      .set_deterministic_algorithm(true);
   auto [dq, dk, dv] = g.sdpa_backward(
       heads(U::Q), heads(U::K), heads(U::V), heads(U::Out), heads(U::Dout),

@@ -97,6 +97,9 @@ std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t handle,
     throw Error("cuDNN's attention takes bf16; compile with "
                 "training.mixed_precision_param = \"bfloat16\" or "
                 "compile.attention = \"plain\"");
+  if (d.cap != 0)
+    throw Error("cuDNN's attention has no cap on scores; compile with "
+                "compile.attention = \"plain\"");
   if (size_t version = cudnnGetVersion(); version < CUDNN_VERSION)
     throw Error("cuDNN is of version " + std::to_string(version) +
                 ", this build was made with " + std::to_string(CUDNN_VERSION) +

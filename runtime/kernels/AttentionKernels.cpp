@@ -5,20 +5,36 @@ using namespace fsdp::rt;
 
 namespace {
 
-/// Columns of row `i` that the query may see.
+/// Columns of row `i` that the query may see, and may no longer see.
 inline int64_t visible(const ScoreBlock &b, int64_t i) {
   int64_t n = b.query + i - b.key + 1;
   return !b.causal || n > b.cols ? b.cols : n;
+}
+inline int64_t passed(const ScoreBlock &b, int64_t i) {
+  int64_t n = b.query + i - b.window + 1 - b.key;
+  return b.window == 0 || n < 0 ? 0 : n;
+}
+
+/// s[j] = cap * tanh(s[j] * scale / cap).
+inline void capScores(const ScoreBlock &b, int64_t count, float *__restrict s) {
+  float cap = b.cap, factor = b.scale / b.cap;
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j)
+    s[j] = cap * math::tanh(s[j] * factor);
 }
 
 void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
              bool roundToBF16, bool first, float *maximum, float *sum,
              float *rescale) {
-  float scale = b.scale;
+  float scale = b.cap == 0 ? b.scale : 1.0f;
   for (int64_t i = 0; i < b.rows; ++i) {
     float *__restrict s = scores + i * stride;
     int64_t n = visible(b, i);
+    if (b.cap != 0)
+      capScores(b, n, s);
     // Hidden scores become exp(-inf) = 0, so that the row has whole vectors.
+    for (int64_t j = 0, end = passed(b, i); j < end; ++j)
+      s[j] = -__builtin_inff();
     int64_t whole = (n + math::kLanes - 1) / math::kLanes * math::kLanes;
     float *__restrict last = s + whole - math::kLanes;
     int32_t left = int32_t(n - (whole - math::kLanes));
@@ -76,6 +92,21 @@ void finish(int64_t rows, int64_t cols, const float *acc, const float *maximum,
   }
 }
 
+/// What backward() does with the columns [begin, end) of a row, where scores
+/// are capped.
+inline void cappedGradients(const ScoreBlock &b, int64_t begin, int64_t end,
+                            float *__restrict p, float *__restrict g,
+                            const float *lse, const float *delta) {
+  float scale = b.scale, cap = b.cap, factor = b.scale / b.cap;
+#pragma omp simd
+  for (int64_t j = begin; j < end; ++j) {
+    float t = math::tanh(p[j] * factor);
+    float e = math::exp(math::fma(t, cap, -lse[j]));
+    g[j] = e * (g[j] - delta[j]) * (scale * math::fma(-t, t, 1.0f));
+    p[j] = e;
+  }
+}
+
 void backward(const ScoreBlock &b, float *probabilities, float *gradients,
               int64_t stride, BF16 *narrowP, BF16 *narrowS, bool roundToBF16,
               const float *lse, const float *delta) {
@@ -83,16 +114,27 @@ void backward(const ScoreBlock &b, float *probabilities, float *gradients,
   for (int64_t i = 0; i < b.rows; ++i) {
     float *__restrict p = probabilities + i * stride;
     float *__restrict g = gradients + i * stride;
-    // Key b.key + i is hidden from the queries before it.
+    // Key b.key + i is hidden from the queries before it, and from those whose
+    // window has passed it.
     int64_t hidden = b.causal ? b.key + i - b.query : 0;
     hidden = hidden < 0 ? 0 : hidden > b.cols ? b.cols : hidden;
+    int64_t seen = b.key + i + b.window - b.query;
+    seen = b.window == 0 || seen > b.cols ? b.cols
+           : seen < hidden                ? hidden
+                                          : seen;
     for (int64_t j = 0; j < hidden; ++j)
       p[j] = g[j] = 0.0f;
+    for (int64_t j = seen; j < b.cols; ++j)
+      p[j] = g[j] = 0.0f;
+    if (b.cap != 0) {
+      cappedGradients(b, hidden, seen, p, g, lse, delta);
+    } else {
 #pragma omp simd
-    for (int64_t j = hidden; j < b.cols; ++j) {
-      float e = math::exp(math::fma(p[j], scale, -lse[j]));
-      g[j] = e * (g[j] - delta[j]) * scale;
-      p[j] = e;
+      for (int64_t j = hidden; j < seen; ++j) {
+        float e = math::exp(math::fma(p[j], scale, -lse[j]));
+        g[j] = e * (g[j] - delta[j]) * scale;
+        p[j] = e;
+      }
     }
     if (narrowP) {
       BF16 *__restrict np = narrowP + i * stride;

@@ -25,12 +25,15 @@ struct AdamWStep {
 };
 
 /// One block of attention scores: `rows` queries from `query` on, `cols` keys
-/// from `key` on. Under `causal`, a query sees keys up to itself. Rows have
-/// room for whole vectors of 16; `scale` is positive.
+/// from `key` on (backward the other way round). Under `causal`, a query sees
+/// keys up to itself, of these the last `window` if that is not 0. Rows have
+/// room for whole vectors of 16; `scale` is positive. A cap of 0 is none.
 struct ScoreBlock {
   int64_t rows, cols, query, key;
   bool causal;
   float scale;
+  int64_t window;
+  float cap;
 };
 
 // See ReferenceAttentionRows.h.

@@ -5,16 +5,18 @@
 // the sequence. On a GPU sixteen threads, the lanes of those sums, have a row.
 //
 // clang-format off
-//   score(i, j) = scale * q_i . k_j
+//   score(i, j) = scale * q_i . k_j, or cap * tanh(that / cap)
 //   p(i, j)     = e^(score(i, j) - lse_i)
 //   d(i, j)     = p(i, j) (dout_i . v_j - out_i . dout_i)
+//                 and with a cap, times 1 - (score(i, j) / cap)^2
 //   out_i       = sum_j p(i, j) v_j
 //   dq_i        = scale * sum_j d(i, j) k_j
 //   dk_j        = scale * sum_i d(i, j) q_i
 //   dv_j        = sum_i p(i, j) dout_i
 // clang-format on
 //
-// In bf16, p and d are rounded where they enter a sum, as by the fused kernels.
+// Sums are over what is visible: j <= i if causal, and j > i - window. In bf16,
+// p and d are rounded where they enter a sum, as by the fused kernels.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_KERNELS_REFERENCEATTENTIONROWS_H
@@ -40,7 +42,36 @@ struct Shape {
   int64_t batch, qLen, kvLen, heads, kvHeads, headDim;
   float scale;
   bool causal;
+  int64_t window; // 0: none
+  float cap;      // 0: none
 };
+
+/// The keys that query i sees: [firstKey, endKey).
+FSDP_MATH int64_t firstKey(const Shape &s, int64_t i) {
+  return s.window == 0 || i < s.window ? 0 : i - s.window + 1;
+}
+FSDP_MATH int64_t endKey(const Shape &s, int64_t i) {
+  return s.causal && i + 1 < s.kvLen ? i + 1 : s.kvLen;
+}
+/// The queries that see key j: [firstQuery, endQuery).
+FSDP_MATH int64_t firstQuery(const Shape &s, int64_t j) {
+  return s.causal ? j : 0;
+}
+FSDP_MATH int64_t endQuery(const Shape &s, int64_t j) {
+  return s.window == 0 || j + s.window > s.qLen ? s.qLen : j + s.window;
+}
+
+/// Of a product that has been scaled.
+FSDP_MATH float capped(const Shape &s, float score) {
+  return s.cap == 0.0f ? score : s.cap * math::tanh(score / s.cap);
+}
+/// `d` behind the cap, in front of it.
+FSDP_MATH float uncapped(const Shape &s, float score, float d) {
+  if (s.cap == 0.0f)
+    return d;
+  const float t = score / s.cap;
+  return d * math::fma(-t, t, 1.0f);
+}
 
 /// First element of a query's or a key's head.
 FSDP_MATH int64_t queryAt(const Shape &s, int64_t b, int64_t i, int64_t head) {
@@ -90,16 +121,17 @@ FSDP_ROW void forwardRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   const int64_t head = row % s.heads, i = row / s.heads % s.qLen;
   const int64_t b = row / s.heads / s.qLen, n = s.headDim;
   const int64_t kvHead = head / (s.heads / s.kvHeads);
-  const int64_t keys = s.causal && i + 1 < s.kvLen ? i + 1 : s.kvLen;
+  const int64_t begin = firstKey(s, i), end = endKey(s, i);
   const T *q = t.q + queryAt(s, b, i, head);
   float largest = -__builtin_inff();
-  for (int64_t j = 0; j < keys; ++j)
-    largest =
-        math::max(largest, dot(n, q, t.k + keyAt(s, b, j, kvHead)) * s.scale);
+  for (int64_t j = begin; j < end; ++j)
+    largest = math::max(
+        largest, capped(s, dot(n, q, t.k + keyAt(s, b, j, kvHead)) * s.scale));
   math::RowOfLanes sums = {};
   float total = 0.0f;
-  for (int64_t j = 0; j < keys; ++j) {
-    const float score = dot(n, q, t.k + keyAt(s, b, j, kvHead)) * s.scale;
+  for (int64_t j = begin; j < end; ++j) {
+    const float score =
+        capped(s, dot(n, q, t.k + keyAt(s, b, j, kvHead)) * s.scale);
     const float p = math::exp(score - largest);
     total = total + p;
     add(sums, n, rounded(p, T()), t.v + keyAt(s, b, j, kvHead));
@@ -114,16 +146,17 @@ FSDP_ROW void queryGradRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   const int64_t head = row % s.heads, i = row / s.heads % s.qLen;
   const int64_t b = row / s.heads / s.qLen, n = s.headDim;
   const int64_t kvHead = head / (s.heads / s.kvHeads);
-  const int64_t keys = s.causal && i + 1 < s.kvLen ? i + 1 : s.kvLen;
+  const int64_t begin = firstKey(s, i), end = endKey(s, i);
   const int64_t at = queryAt(s, b, i, head);
   const float delta = dot(n, t.out + at, t.dout + at);
   const float lse = t.lse[numberAt(s, b, i, head)];
   math::RowOfLanes sums = {};
-  for (int64_t j = 0; j < keys; ++j) {
+  for (int64_t j = begin; j < end; ++j) {
     const int64_t key = keyAt(s, b, j, kvHead);
-    const float p = math::exp(dot(n, t.q + at, t.k + key) * s.scale - lse);
+    const float score = capped(s, dot(n, t.q + at, t.k + key) * s.scale);
+    const float p = math::exp(score - lse);
     const float d = p * (dot(n, t.dout + at, t.v + key) - delta);
-    add(sums, n, rounded(d, T()), t.k + key);
+    add(sums, n, rounded(uncapped(s, score, d), T()), t.k + key);
   }
   store(sums, n, s.scale, t.result + at);
   math::storeOfRow(t.delta + numberAt(s, b, i, head), delta);
@@ -138,12 +171,12 @@ FSDP_ROW void keyGradRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   const int64_t group = s.heads / s.kvHeads, key = keyAt(s, b, j, kvHead);
   math::RowOfLanes keySums = {}, valueSums = {};
   for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
-    for (int64_t i = s.causal ? j : 0; i < s.qLen; ++i) {
+    for (int64_t i = firstQuery(s, j), end = endQuery(s, j); i < end; ++i) {
       const int64_t at = queryAt(s, b, i, head), own = numberAt(s, b, i, head);
-      const float score = dot(n, t.q + at, t.k + key) * s.scale;
+      const float score = capped(s, dot(n, t.q + at, t.k + key) * s.scale);
       const float p = math::exp(score - t.lse[own]);
       const float d = p * (dot(n, t.dout + at, t.v + key) - t.delta[own]);
-      add(keySums, n, rounded(d, T()), t.q + at);
+      add(keySums, n, rounded(uncapped(s, score, d), T()), t.q + at);
       add(valueSums, n, rounded(p, T()), t.dout + at);
     }
   store(keySums, n, s.scale, t.dk + key);

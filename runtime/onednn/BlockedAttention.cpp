@@ -127,6 +127,33 @@ static int64_t nextChunk(int64_t at, int64_t begin, int64_t end) {
   return std::max(at + kChunk, last);
 }
 
+namespace {
+struct Tokens {
+  int64_t begin, end;
+};
+} // namespace
+
+/// The keys that some query of the block at `query` sees, from the begin of
+/// their first block on: then no chunk of a block is all hidden from a query
+/// that has seen none before.
+static Tokens keysOf(const AttentionDesc &d, int64_t query) {
+  int64_t first =
+      d.window == 0 ? 0 : std::max<int64_t>(query - d.window + 1, 0);
+  int64_t rows = std::min(kBlock, d.qLen - query);
+  return {first / kBlock * kBlock,
+          d.causal ? std::min(query + rows, d.kvLen) : d.kvLen};
+}
+
+/// The queries that see some key of the block at `key`, to the end of their
+/// last block.
+static Tokens queriesOf(const AttentionDesc &d, int64_t key) {
+  int64_t last = key + kBlock - 1 + d.window;
+  return {d.causal ? key : 0,
+          d.window == 0
+              ? d.qLen
+              : std::min((last + kBlock - 1) / kBlock * kBlock, d.qLen)};
+}
+
 BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
     : desc(d), threads(threadCount) {
   if (d.type != DType::F32 && d.type != DType::BF16)
@@ -139,8 +166,8 @@ BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
 
   for (int64_t q = 0; q < d.qLen; q = nextBlock(q, d.qLen)) {
     int64_t rows = std::min(kBlock, d.qLen - q);
-    int64_t end = d.causal ? std::min(q + rows, d.kvLen) : d.kvLen;
-    for (int64_t k = 0; k < end; k = nextChunk(k, 0, end)) {
+    auto [begin, end] = keysOf(d, q);
+    for (int64_t k = begin; k < end; k = nextChunk(k, begin, end)) {
       int64_t cols = std::min(kChunk, end - k);
       scores.add(rows, cols,
                  product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
@@ -150,9 +177,9 @@ BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
   }
   for (int64_t k = 0; k < d.kvLen; k = nextBlock(k, d.kvLen)) {
     int64_t rows = std::min(kBlock, d.kvLen - k);
-    int64_t begin = d.causal ? k : 0;
-    for (int64_t q = begin; q < d.qLen; q = nextChunk(q, begin, d.qLen)) {
-      int64_t cols = std::min(kChunk, d.qLen - q);
+    auto [begin, end] = queriesOf(d, k);
+    for (int64_t q = begin; q < end; q = nextChunk(q, begin, end)) {
+      int64_t cols = std::min(kChunk, end - q);
       scoresT.add(rows, cols,
                   product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
       keyGrads.add(rows, cols,
@@ -267,13 +294,21 @@ const std::byte *BlockedAttention::pack(const std::byte *from, std::byte *to,
   return to;
 }
 
+ScoreBlock BlockedAttention::scoreBlock(int64_t rows, int64_t cols,
+                                        int64_t query, int64_t key) const {
+  return {rows,        cols,           query,
+          key,         desc.causal,    float(desc.scale),
+          desc.window, float(desc.cap)};
+}
+
 //===----------------------------------------------------------------------===//
 // Forward
 //===----------------------------------------------------------------------===//
 
 /// Multiply-adds of one head.
 static int64_t workOf(const AttentionDesc &desc) {
-  return (CheckedSize(desc.qLen) * desc.kvLen * desc.headDim).saturated();
+  int64_t keys = desc.window == 0 ? desc.kvLen : desc.window;
+  return (CheckedSize(desc.qLen) * keys * desc.headDim).saturated();
 }
 
 void BlockedAttention::forward(const AttentionArguments &a) const {
@@ -304,20 +339,21 @@ void BlockedAttention::forwardBlock(const Head &h, const ForwardSpace &s,
   const Kernels &kernel = kernels();
   int64_t D = desc.headDim, element = sizeOf(type);
   int64_t rows = std::min(kBlock, desc.qLen - query);
-  int64_t end = desc.causal ? std::min(query + rows, desc.kvLen) : desc.kvLen;
-  for (int64_t key = 0; key < end; key += kChunk) {
+  auto [begin, end] = keysOf(desc, query);
+  for (int64_t key = begin; key < end; key += kChunk) {
     int64_t cols = std::min(kChunk, end - key);
+    bool first = key == begin;
     scores.get(rows, cols)
         .run(h.q + query * D * element, h.k + key * D * element, nullptr,
              s.scores, s.scratchpad, thread);
-    ScoreBlock block{rows, cols, query, key, desc.causal, float(desc.scale)};
-    kernel.attentionSoftmax(block, s.scores, kChunk, s.narrow, widened,
-                            key == 0, s.maximum, s.total, s.rescale);
+    kernel.attentionSoftmax(scoreBlock(rows, cols, query, key), s.scores,
+                            kChunk, s.narrow, widened, first, s.maximum,
+                            s.total, s.rescale);
     const void *p = s.narrow ? static_cast<const void *>(s.narrow) : s.scores;
     values.get(rows, cols)
-        .run(p, h.v + key * D * element, nullptr, key == 0 ? s.sum : s.part,
+        .run(p, h.v + key * D * element, nullptr, first ? s.sum : s.part,
              s.scratchpad, thread);
-    if (key != 0)
+    if (!first)
       kernel.attentionAccumulate(rows, D, s.rescale, s.part, s.sum);
   }
   int64_t stride = desc.heads * D;
@@ -404,18 +440,17 @@ void BlockedAttention::backwardBlock(const Head &h, const BackwardSpace &s,
   }
   const std::byte *k = h.k + key * D * element;
   const std::byte *v = h.v + key * D * element;
-  for (int64_t query = desc.causal ? key : 0; query < desc.qLen;
-       query += kChunk) {
-    int64_t cols = std::min(kChunk, desc.qLen - query);
+  auto [begin, end] = queriesOf(desc, key);
+  for (int64_t query = begin; query < end; query += kChunk) {
+    int64_t cols = std::min(kChunk, end - query);
     const std::byte *q = h.q + query * D * element;
     const std::byte *dout = h.dout + query * D * element;
     const Matmul &score = scoresT.get(rows, cols);
     score.run(k, q, nullptr, s.probabilities, s.scratchpad, thread);
     score.run(v, dout, nullptr, s.gradients, s.scratchpad, thread);
-    ScoreBlock block{rows, cols, query, key, desc.causal, float(desc.scale)};
-    kernels().attentionBackward(block, s.probabilities, s.gradients, kChunk,
-                                s.narrowP, s.narrowS, widened, h.lse + query,
-                                s.delta + query);
+    kernels().attentionBackward(
+        scoreBlock(rows, cols, query, key), s.probabilities, s.gradients,
+        kChunk, s.narrowP, s.narrowS, widened, h.lse + query, s.delta + query);
     const void *p = s.probabilities, *g = s.gradients;
     if (s.narrowP) {
       p = s.narrowP;

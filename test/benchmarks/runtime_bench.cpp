@@ -1,7 +1,8 @@
 //===- runtime_bench.cpp - Speed of the runtime's operations on one thread ===//
 //
-// Prints GFLOP/s of attention (counting the visible half of the scores) and
-// GB/s of memory-bound kernels, the best of several runs.
+// Prints GFLOP/s of attention (counting the scores that are visible) and GB/s
+// of memory-bound kernels, the best of several runs, and the time of attention
+// with a window or a cap as a share of causal attention's.
 //
 //===----------------------------------------------------------------------===//
 #include "../unit/kernels/TestContext.h"
@@ -25,7 +26,23 @@ template <typename Body> static double seconds(const Body &body) {
   return *std::min_element(times.begin(), times.end());
 }
 
-static void benchAttention(const AttentionDesc &d) {
+namespace {
+/// Seconds of both passes.
+struct Passes {
+  double forward = 0, backward = 0;
+};
+} // namespace
+
+/// Scores that are visible in one head.
+static double visibleScores(const AttentionDesc &d) {
+  auto queries = double(d.qLen), keys = double(d.kvLen);
+  if (!d.causal)
+    return queries * keys;
+  double window = d.window == 0 ? keys : double(d.window);
+  return queries * window - window * window / 2;
+}
+
+static Passes benchAttention(const AttentionDesc &d) {
   int64_t nq = d.batch * d.qLen * d.heads * d.headDim;
   int64_t nk = d.batch * d.kvLen * d.kvHeads * d.headDim;
   int64_t size = sizeOf(d.type);
@@ -48,9 +65,9 @@ static void benchAttention(const AttentionDesc &d) {
       else
         reinterpret_cast<BF16 *>(p[i])[j] = math::toBF16(values[j]);
   }
-  double flops = 4.0 * d.batch * d.heads * d.qLen * d.kvLen * d.headDim *
-                 (d.causal ? 0.5 : 1.0);
-  double forward = 0, backward = 0;
+  double flops = 4.0 * double(d.batch * d.heads * d.headDim) * visibleScores(d);
+  Passes passes;
+  auto &[forward, backward] = passes;
   t.run([&](Context &c) {
     forward = seconds([&] {
       attention(c, Stream::Compute, 0, p[0], p[1], p[2], p[3], ptr(lse), space);
@@ -60,11 +77,27 @@ static void benchAttention(const AttentionDesc &d) {
                     p[4], p[5], p[6], p[7], space);
     });
   });
-  std::printf("attention %s B%ld S%ld H%ld/%ld D%ld: forward %6.1f GFLOP/s "
-              "(%.2f ms), backward %6.1f GFLOP/s (%.2f ms)\n",
+  std::printf("attention %s B%ld S%ld H%ld/%ld D%ld W%ld cap %g: forward "
+              "%6.1f GFLOP/s (%.2f ms), backward %6.1f GFLOP/s (%.2f ms)\n",
               d.type == DType::F32 ? "f32 " : "bf16", d.batch, d.qLen, d.heads,
-              d.kvHeads, d.headDim, flops / forward * 1e-9, forward * 1e3,
-              2.5 * flops / backward * 1e-9, backward * 1e3);
+              d.kvHeads, d.headDim, d.window, d.cap, flops / forward * 1e-9,
+              forward * 1e3, 2.5 * flops / backward * 1e-9, backward * 1e3);
+  return passes;
+}
+
+static void benchViews(const AttentionDesc &causal) {
+  Passes all = benchAttention(causal);
+  auto compare = [&](const char *name, const AttentionDesc &d) {
+    Passes own = benchAttention(d);
+    std::printf("  %s / causal: forward %.3f, backward %.3f, both %.3f\n", name,
+                own.forward / all.forward, own.backward / all.backward,
+                (own.forward + own.backward) / (all.forward + all.backward));
+  };
+  AttentionDesc window = causal, cap = causal;
+  window.window = causal.kvLen / 8;
+  cap.cap = 50;
+  compare("window of 1/8", window);
+  compare("cap", cap);
 }
 
 static void report(const char *name, double bytes, double time) {
@@ -136,6 +169,9 @@ int main() {
           AttentionDesc{1, 512, 512, 32, 8, 64, 0.125, true, type},
           AttentionDesc{1, 2048, 2048, 8, 8, 128, 0.088, true, type}})
       benchAttention(d);
+  for (DType type : {DType::F32, DType::BF16})
+    for (int64_t headDim : {64, 128})
+      benchViews({1, 4096, 4096, 4, 2, headDim, 0.1, true, type});
   benchKernels();
   leaveWorld();
 }

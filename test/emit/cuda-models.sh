@@ -6,8 +6,8 @@
 set -e
 while read -r model; do
   case $model in
-  llama*) size="--batch 8 --seq 256" ;;
-  *) size="" ;;
+  *mlp*) size="" ;;
+  *) size="--batch 8 --seq 256" ;;
   esac
   # Not a pipe, which would hide that the first program fails.
   text=$(fsdp-trace "$model" $size)

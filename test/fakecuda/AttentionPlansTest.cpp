@@ -91,6 +91,16 @@ TEST(AttentionPlans, FitIntoTheirWorkspaces) {
     expectRoom(shape(1, 8192, 32, 8, 128), major);
 }
 
+/// Windows of one key, and of several tiles.
+TEST(AttentionPlans, ExistForWindows) {
+  for (int64_t window : {1, 1024}) {
+    SCOPED_TRACE(testing::Message() << "window of " << window);
+    AttentionDesc desc = shape(1, 4096, 32, 8, 128);
+    desc.window = window;
+    expectRoom(desc, 9);
+  }
+}
+
 /// Tiles that are full leave only cuDNN's bookkeeping between both.
 TEST(AttentionPlans, NoMoreIsReservedThanHopperWants) {
   for (int64_t tokens : {512, 8192}) {

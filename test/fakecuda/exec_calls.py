@@ -64,7 +64,7 @@ def _pointers(data, place):
 
 
 _COUNT, _REAL = _words("<q"), _words("<f")
-_ATTENTION = [_words("<6qf?3x"), _pointers]
+_ATTENTION = [_words("<6qf?3xqf4x"), _pointers]
 _VALUES = {
     "copyElements": [_walk],
     "rotaryPairs": [_COUNT, _words("<3q?3xf")],
@@ -202,13 +202,15 @@ def _attention(op):
     sizes, element = _attention_sizes(op)
     backward = len(op.outs) == 3
     scale, causal = float(op.value("scale")), op.has("causal")
+    window, cap = int(op.value("window", 0)), float(op.value("cap", 0))
+    window = window if window < sizes[2] else 0  # one of all keys is none
     q, k, v, *rest = op.ins
     if not op.has("plain"):
         pointers = [q, k, v, *rest, *op.outs, *[None] * (4 * (not backward)), op.space()]
         return [{"call": "attention_grad" if backward else "attention", "stream": op.stream,
-                 "sizes": sizes, "scale": scale, "causal": int(causal),
+                 "sizes": sizes, "scale": scale, "causal": int(causal), "window": window,
                  "type": TYPES[element], "pointers": pointers}]
-    shape = (*sizes, rounded(scale), causal)
+    shape = (*sizes, rounded(scale), causal, window, rounded(cap))
     batch, q_len, kv_len, heads, kv_heads, _ = sizes
     if not backward:
         out, lse = op.outs

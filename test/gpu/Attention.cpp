@@ -15,10 +15,11 @@ using namespace fsdp::rt;
 
 namespace {
 
-/// Causal attention of 8B's heads over one sequence.
+/// Causal attention of 8B's heads over one sequence, with a window if that is
+/// not 0.
 class Heads {
 public:
-  Heads(cudnnHandle_t handle, int64_t sequence);
+  Heads(cudnnHandle_t handle, int64_t sequence, int64_t window);
 
   nlohmann::ordered_json check();
 
@@ -47,9 +48,9 @@ private:
 
 } // namespace
 
-static AttentionDesc describe(int64_t sequence) {
-  return {1,   sequence,           sequence, 32,          8,
-          128, 1 / std::sqrt(128), true,     DType::BF16, false};
+static AttentionDesc describe(int64_t sequence, int64_t window) {
+  return {1,    sequence,    sequence, 32,    8, 128, 1 / std::sqrt(128),
+          true, DType::BF16, false,    window};
 }
 
 static std::vector<std::byte> numbers(int64_t sequence, int64_t heads,
@@ -58,8 +59,8 @@ static std::vector<std::byte> numbers(int64_t sequence, int64_t heads,
                      DType::BF16);
 }
 
-Heads::Heads(cudnnHandle_t handle, int64_t sequence)
-    : desc(describe(sequence)), plan(makeAttentionPlan(handle, desc)),
+Heads::Heads(cudnnHandle_t handle, int64_t sequence, int64_t window)
+    : desc(describe(sequence, window)), plan(makeAttentionPlan(handle, desc)),
       qHost(numbers(sequence, desc.heads, 1)),
       kHost(numbers(sequence, desc.kvHeads, 2)),
       vHost(numbers(sequence, desc.kvHeads, 3)),
@@ -94,9 +95,11 @@ std::vector<double> Heads::exactRow(int64_t query, int64_t head) const {
                        DType::BF16);
   };
   int64_t group = head / (desc.heads / desc.kvHeads);
+  int64_t first =
+      desc.window == 0 ? 0 : std::max<int64_t>(query - desc.window + 1, 0);
   std::vector<double> scores(size_t(query) + 1), row(size_t(desc.headDim));
   double largest = -INFINITY, sum = 0;
-  for (int64_t key = 0; key <= query; ++key) {
+  for (int64_t key = first; key <= query; ++key) {
     double score = 0;
     for (int64_t i = 0; i < desc.headDim; ++i)
       score += at(qHost, query, desc.heads, head, i) *
@@ -104,9 +107,9 @@ std::vector<double> Heads::exactRow(int64_t query, int64_t head) const {
     scores[size_t(key)] = score * desc.scale;
     largest = std::max(largest, scores[size_t(key)]);
   }
-  for (double &score : scores)
-    sum += score = std::exp(score - largest);
-  for (int64_t key = 0; key <= query; ++key)
+  for (int64_t key = first; key <= query; ++key)
+    sum += scores[size_t(key)] = std::exp(scores[size_t(key)] - largest);
+  for (int64_t key = first; key <= query; ++key)
     for (int64_t i = 0; i < desc.headDim; ++i)
       row[size_t(i)] +=
           scores[size_t(key)] / sum * at(vHost, key, desc.kvHeads, group, i);
@@ -141,9 +144,11 @@ nlohmann::ordered_json Heads::check() {
   double error = largestError(first);
   double there = gpu::bestSeconds(5, [&] { forward(); });
   double back = gpu::bestSeconds(5, [&] { backward(); });
-  // Half of the scores are masked. Two products there, five back.
-  double flops = 2.0 * double(desc.heads * desc.headDim) * double(desc.qLen) *
-                 double(desc.kvLen) / 2;
+  // Of the scores those that are visible. Two products there, five back.
+  double keys = double(desc.kvLen);
+  double window = desc.window == 0 ? keys : double(desc.window);
+  double flops = 2.0 * double(desc.heads * desc.headDim) *
+                 (keys * window - window * window / 2);
   return {
       {"error of the largest", error},
       {"two runs are equal", repeats},
@@ -156,15 +161,18 @@ nlohmann::ordered_json Heads::check() {
 void gpu::checkAttention(int64_t longest) {
   cudnnHandle_t handle = nullptr;
   require(cudnnCreate(&handle), "cuDNN");
-  for (int64_t sequence = 64; sequence <= longest; sequence *= 2) {
-    nlohmann::ordered_json row = {
-        {"name", std::to_string(sequence) + " tokens"}};
-    try {
-      row.update(Heads(handle, sequence).check());
-    } catch (const Error &error) {
-      row.update({{"error", error.what()}, {"passed", false}});
+  for (int64_t sequence = 64; sequence <= longest; sequence *= 2)
+    for (int64_t window : {int64_t(0), sequence / 8}) {
+      std::string name = std::to_string(sequence) + " tokens";
+      if (window != 0)
+        name += ", a window of " + std::to_string(window);
+      nlohmann::ordered_json row = {{"name", name}};
+      try {
+        row.update(Heads(handle, sequence, window).check());
+      } catch (const Error &error) {
+        row.update({{"error", error.what()}, {"passed", false}});
+      }
+      gpu::print(row);
     }
-    gpu::print(row);
-  }
   require(cudnnDestroy(handle), "cuDNN");
 }

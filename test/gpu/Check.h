@@ -53,7 +53,8 @@ void print(const nlohmann::ordered_json &row);
 void checkCeilings(size_t bytes, int64_t side);
 /// Every matmul of the artifacts: its error, its repeats, its time.
 void checkGemms(const std::vector<std::string> &artifacts);
-/// cuDNN's attention of 8B's heads for sequences from 64 up to `longest`.
+/// cuDNN's attention of 8B's heads for sequences from 64 up to `longest`, each
+/// also with a window of an eighth.
 void checkAttention(int64_t longest);
 
 } // namespace fsdp::gpu

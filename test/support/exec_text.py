@@ -188,9 +188,12 @@ class Module:
         # What is known to be wrong with a kernel, whose text is not looked into.
         self.fault = None
         self.ranges, self.blocks, self.rest, self.axes = {}, {}, [], {}
+        self.aliases = []  # of attributes, in front of the module
         block = None
         for line in text.splitlines():
-            if line.startswith("module"):
+            if line.startswith("#"):
+                self.aliases.append(line)
+            elif line.startswith("module"):
                 self.bytes = {name: int(value) for name, value in _MODULE.findall(line)}
                 self.target = (_TARGET.findall(line) or [None])[0]
                 if match := _STEP.search(line):
@@ -259,7 +262,7 @@ class Module:
             actions = ", ".join(f"#nn.action<@{name} times {times}>"
                                 for name, times in self.step)
             attributes += f", nn.steps = {{train = [{actions}]}}"
-        lines = [f"module attributes {{{attributes}}} {{"]
+        lines = self.aliases + [f"module attributes {{{attributes}}} {{"]
         lines += [entry.text() for entry in self.ranges.values()] + self.rest
         for block in self.blocks.values():
             lines += block.lines()

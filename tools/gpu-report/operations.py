@@ -64,6 +64,12 @@ func.func @attention_{t}(%q: tensor<2x19x4x12x{T}> {{nn.name = "attention_{t}.q"
   %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %lse, %q scale 0.3 {{causal}} : tensor<2x19x4x12x{T}>, tensor<2x19x2x12x{T}>, tensor<2x4x19xf32>
   return %o, %dq, %dk, %dv : tensor<2x19x4x12x{T}>, tensor<2x19x4x12x{T}>, tensor<2x19x2x12x{T}>, tensor<2x19x2x12x{T}>
 }}
+func.func @window_{t}(%q: tensor<2x19x4x12x{T}> {{nn.name = "window_{t}.q"}}, %k: tensor<2x19x2x12x{T}> {{nn.name = "window_{t}.k"}}, %v: tensor<2x19x2x12x{T}> {{nn.name = "window_{t}.v"}})
+    -> (tensor<2x19x4x12x{T}> {{nn.name = "window_{t}.o"}}, tensor<2x19x4x12x{T}> {{nn.name = "window_{t}.dq"}}, tensor<2x19x2x12x{T}> {{nn.name = "window_{t}.dk"}}, tensor<2x19x2x12x{T}> {{nn.name = "window_{t}.dv"}}) {{
+  %o, %lse = nn.attention %q, %k, %v scale 0.3 {{cap = 1.5 : f64, causal, window = 5 : i64}} : tensor<2x19x4x12x{T}>, tensor<2x19x2x12x{T}>, tensor<2x4x19xf32>
+  %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %lse, %q scale 0.3 {{cap = 1.5 : f64, causal, window = 5 : i64}} : tensor<2x19x4x12x{T}>, tensor<2x19x2x12x{T}>, tensor<2x4x19xf32>
+  return %o, %dq, %dk, %dv : tensor<2x19x4x12x{T}>, tensor<2x19x4x12x{T}>, tensor<2x19x2x12x{T}>, tensor<2x19x2x12x{T}>
+}}
 """
 
 _OPTIMIZER = """

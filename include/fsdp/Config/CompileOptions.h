@@ -135,12 +135,15 @@ template <> struct Spellings<AccumulateReduce> {
       {AccumulateReduce::Every, "every"}, {AccumulateReduce::Once, "once"}};
 };
 
-/// The attention of the library, if the target has one, or the reference
-/// attention of the runtime, which options call "plain".
-enum class AttentionKernel { Auto, Reference };
+/// What computes attention, which is exact either way: the library, if the
+/// target has one for it, or the reference attention of the runtime, which
+/// options call "plain".
+enum class AttentionKernel { Exact, Reference };
 template <> struct Spellings<AttentionKernel> {
   static constexpr Spelling<AttentionKernel> all[] = {
-      {AttentionKernel::Auto, "auto"}, {AttentionKernel::Reference, "plain"}};
+      {AttentionKernel::Exact, "exact"},
+      {AttentionKernel::Reference, "plain"},
+      {AttentionKernel::Exact, "auto", "", /*isPast=*/true}};
 };
 
 /// Sums over ranks: in one fixed order, or by the library in its own.
@@ -345,7 +348,7 @@ struct CompileOptions {
     std::string recompute = "none";
     AccumulateGathers accumulateGathers = AccumulateGathers::Repeat;
     AccumulateReduce accumulateReduce = AccumulateReduce::Every;
-    AttentionKernel attention = AttentionKernel::Auto;
+    AttentionKernel attention = AttentionKernel::Exact;
     ReduceOrder reduce = ReduceOrder::Exact;
     /// In which a rank's rows are projected to logits.
     int64_t lossChunks = 1;
@@ -388,9 +391,9 @@ struct CompileOptions {
                 "that it never holds all logits; every number rounds the "
                 "projection's gradient differently");
       table.add("compile.attention", attention,
-                "auto: the library's attention, if the target has one; plain: "
-                "the reference attention, which is slow and produces the same "
-                "bits on every target");
+                "exact: the library's attention, if the target has one for it "
+                "(auto means the same); plain: the reference attention, which "
+                "is slow and produces the same bits on every target");
       table.add(
           "compile.reduce", reduce,
           "sums over ranks; exact: in one fixed order, with the same bits in "

@@ -24,20 +24,23 @@
 
 namespace fsdp {
 
-/// A value of an enumeration, its text, and for people what it is.
+/// A value of an enumeration, its text, and for people what it is. A name of
+/// the past is read, but neither listed nor printed.
 template <typename E> struct Spelling {
   E value;
   const char *name;
   const char *doc = "";
+  bool isPast = false;
 };
 
-/// The table of an enumeration's spellings, `all`, with a row for each value.
+/// The table of an enumeration's spellings, `all`, with a row for each value,
+/// and one for each name of the past.
 template <typename E> struct Spellings;
 
 /// The text of a value.
 template <typename E> std::string spelled(E value) {
   for (const Spelling<E> &row : Spellings<E>::all)
-    if (row.value == value)
+    if (row.value == value && !row.isPast)
       return row.name;
   std::abort(); // its table lacks it
 }
@@ -50,11 +53,12 @@ template <typename E> std::optional<E> readSpelling(const std::string &text) {
   return std::nullopt;
 }
 
-/// The texts of all values, in the order of the table.
+/// The texts that values are printed as, in the order of the table.
 template <typename E> std::vector<std::string> allSpellings() {
   std::vector<std::string> names;
   for (const Spelling<E> &row : Spellings<E>::all)
-    names.emplace_back(row.name);
+    if (!row.isPast)
+      names.emplace_back(row.name);
   return names;
 }
 
@@ -76,7 +80,7 @@ public:
 
   /// The text of the value in that place.
   std::string text() const { return getText(place); }
-  /// The texts that it may be.
+  /// The texts that are printed.
   std::vector<std::string> all() const { return allTexts(); }
   /// Puts there what `text` says; false if that is no value.
   bool set(const std::string &text) const { return setText(place, text); }

@@ -98,8 +98,8 @@ struct DecoderConfig {
   int64_t getRotaryDim() const { return rotaryDim ? rotaryDim : getHeadDim(); }
   /// What scores of `layer` are multiplied with.
   double attentionScale(int64_t layer) const;
-  /// The window of `layer` over `seqLen` positions; 0: it hides nothing.
-  int64_t windowOf(int64_t layer, int64_t seqLen) const;
+  /// The window of `layer`; 0: none. A sequence may be as short.
+  int64_t windowOf(int64_t layer) const;
   /// What rows of the embedding are multiplied with.
   double embeddingScale() const;
 };

@@ -48,7 +48,7 @@ private:
 class Attention : public Layer<Attention> {
 public:
   Attention(Module &parent, llvm::StringRef name, const DecoderConfig &config,
-            int64_t layer, int64_t seqLen);
+            int64_t layer);
   /// `ropeTable`: null if nothing is rotated.
   Tensor forward(Tensor x, const Tensor *ropeTable) const;
 
@@ -81,7 +81,7 @@ private:
 class TransformerBlock : public Layer<TransformerBlock> {
 public:
   TransformerBlock(Module &parent, llvm::StringRef name,
-                   const DecoderConfig &config, int64_t layer, int64_t seqLen);
+                   const DecoderConfig &config, int64_t layer);
   Tensor forward(Tensor x, const Tensor *ropeTable) const;
 
 private:

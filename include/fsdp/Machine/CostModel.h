@@ -55,9 +55,9 @@ public:
   Duration matmul(int64_t batch, int64_t m, int64_t n, int64_t k, MathType type,
                   Layout layout = Layout::NN) const;
   /// Of `flops` operations that are counted (half of all where attention is
-  /// causal), of that many queries, keys and elements of a head, which matter
-  /// where the machine has rates; 0: not known. The backward pass counts its
-  /// own operations, which are 2.5 times as many.
+  /// causal, fewer with a window), of that many queries, keys and elements of a
+  /// head, which matter where the machine has rates; 0: not known. The backward
+  /// pass counts its own operations, which are 2.5 times as many.
   Duration attention(double flops, MathType type, AttentionPass pass,
                      const std::array<int64_t, 3> &sizes = {}) const;
   /// Of a kernel that reads and writes so many bytes: as the machine's kernel

@@ -66,6 +66,11 @@ struct AttentionDesc {
   /// The reference kernel and not the library: the attribute `plain` of
   /// exec.attention; see Target/ReferenceAttentionWorkspaces.h.
   bool plain = false;
+  /// Of `causal`: a query sees the last `window` keys, its own included. 0:
+  /// all; else below kvLen.
+  int64_t window = 0;
+  /// A score s becomes cap * tanh(s / cap) before any is hidden. 0: it stays.
+  double cap = 0;
 };
 
 /// One tensor of a bucket. A gather takes `shard` elements from each rank and

@@ -138,8 +138,8 @@ struct Math {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   /// Of a Product: as GemmDesc says.
   bool transposeLhs = false, transposeRhs = false;
-  /// Of attention: operations that are computed, so half of all where it is
-  /// causal.
+  /// Of attention: operations on scores that are visible, so half of all where
+  /// it is causal, and less with a window.
   int64_t flops = 0;
   bool operator==(const Math &other) const;
 };

@@ -92,11 +92,14 @@ static bool hasQkvBias(const DecoderConfig &config) {
   return config.attnBias || config.qkvBias;
 }
 
+static nn::AttentionView viewOf(const DecoderConfig &config, int64_t layer) {
+  return {/*causal=*/true, config.windowOf(layer), config.attnCap};
+}
+
 Attention::Attention(Module &parent, StringRef name,
-                     const DecoderConfig &config, int64_t layer, int64_t seqLen)
+                     const DecoderConfig &config, int64_t layer)
     : Layer(parent, name), headDim(config.getHeadDim()),
-      scale(config.attentionScale(layer)),
-      view{/*causal=*/true, config.windowOf(layer, seqLen), config.attnCap},
+      scale(config.attentionScale(layer)), view(viewOf(config, layer)),
       ropeHalves(config.ropeHalves), headNorm(config.headNorm),
       wq(linearLayer(*this, "wq", config.dim, config.heads * headDim,
                      projection(), hasQkvBias(config))),
@@ -186,9 +189,8 @@ Tensor FeedForward::forward(Tensor x) const {
 }
 
 TransformerBlock::TransformerBlock(Module &parent, StringRef name,
-                                   const DecoderConfig &config, int64_t layer,
-                                   int64_t seqLen)
-    : Layer(parent, name), attention(*this, "attention", config, layer, seqLen),
+                                   const DecoderConfig &config, int64_t layer)
+    : Layer(parent, name), attention(*this, "attention", config, layer),
       feedForward(*this, "feed_forward", config, layer) {
   auto normOf = [&](bool isThere, StringRef which) {
     return normIf(isThere, *this, which, config, config.dim);
@@ -232,7 +234,7 @@ Decoder::Decoder(const DecoderConfig &config, int64_t batch, int64_t seqLen)
       layers(*this, "layers", config.layers,
              [&](Module &list, int64_t layer) {
                return std::make_unique<TransformerBlock>(
-                   list, std::to_string(layer), config, layer, seqLen);
+                   list, std::to_string(layer), config, layer);
              }),
       norm(*this, "norm", config, config.dim) {
   if (!config.tied)

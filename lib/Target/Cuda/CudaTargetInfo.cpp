@@ -27,6 +27,9 @@ public:
   bool hasAttention(rt::DType type) const override {
     return type == rt::DType::BF16;
   }
+  llvm::StringRef whyNoLibrary(const rt::AttentionDesc &d) const override {
+    return d.cap != 0 ? "cuDNN's attention has no cap on scores" : "";
+  }
 };
 
 } // namespace

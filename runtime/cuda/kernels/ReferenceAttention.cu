@@ -34,8 +34,8 @@ __global__ void referenceKeyGrad(reference::Shape s, reference::Tensors<T> t) {
 } // namespace fsdp::rt::device
 
 static reference::Shape shapeOf(const AttentionDesc &d) {
-  return {d.batch,   d.qLen,    d.kvLen,        d.heads,
-          d.kvHeads, d.headDim, float(d.scale), d.causal};
+  return {d.batch,   d.qLen,         d.kvLen,  d.heads,  d.kvHeads,
+          d.headDim, float(d.scale), d.causal, d.window, float(d.cap)};
 }
 
 void fsdp::rt::referenceAttention(Context &c, Stream stream,

@@ -375,6 +375,92 @@ exec.program @p {
 
 // -----
 
+// attention 7: causal
+exec.program @p {
+  %0 = exec.alloc : memref<2x5x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x5x6x8xf32>
+  %4 = exec.alloc : memref<2x6x5xf32>
+  // expected-error @below {{has a window, which needs 'causal'}}
+  exec.attention on compute (%0, %1, %2 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) outs(%3, %4 : memref<2x5x6x8xf32>, memref<2x6x5xf32>) {scale = 1.25e-01 : f64, window = 4 : i64}
+}
+
+// -----
+
+// attention 7: lengths
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x4x6x8xf32>
+  %4 = exec.alloc : memref<2x6x4xf32>
+  // expected-error @below {{has a window over 4 queries and 5 keys, which differ}}
+  exec.attention on compute (%0, %1, %2 : memref<2x4x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) outs(%3, %4 : memref<2x4x6x8xf32>, memref<2x6x4xf32>) {causal, scale = 1.25e-01 : f64, window = 4 : i64}
+}
+
+// -----
+
+// attention 7: a key
+exec.program @p {
+  %0 = exec.alloc : memref<2x5x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x5x6x8xf32>
+  %4 = exec.alloc : memref<2x6x5xf32>
+  // expected-error @below {{has a window of 0 keys; it needs 1 or more}}
+  exec.attention on compute (%0, %1, %2 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) outs(%3, %4 : memref<2x5x6x8xf32>, memref<2x6x5xf32>) {causal, scale = 1.25e-01 : f64, window = 0 : i64}
+}
+
+// -----
+
+// attention 8
+exec.program @p {
+  %0 = exec.alloc : memref<2x5x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x5x6x8xf32>
+  %4 = exec.alloc : memref<2x6x5xf32>
+  // expected-error @below {{has a cap that is not positive and finite}}
+  exec.attention on compute (%0, %1, %2 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) outs(%3, %4 : memref<2x5x6x8xf32>, memref<2x6x5xf32>) {cap = 0.0 : f64, scale = 1.25e-01 : f64}
+}
+
+// -----
+
+// attention_grad 7
+exec.program @p {
+  %0 = exec.alloc : memref<2x5x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x5x6x8xf32>
+  %4 = exec.alloc : memref<2x6x5xf32>
+  %5 = exec.alloc : memref<2x5x6x8xf32>
+  %6 = exec.alloc : memref<2x5x6x8xf32>
+  %7 = exec.alloc : memref<2x5x3x8xf32>
+  %8 = exec.alloc : memref<2x5x3x8xf32>
+  // expected-error @below {{has a window, which needs 'causal'}}
+  exec.attention_grad on compute (%0, %1, %2, %3, %4, %5 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>, memref<2x5x6x8xf32>, memref<2x6x5xf32>, memref<2x5x6x8xf32>) outs(%6, %7, %8 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) {scale = 1.25e-01 : f64, window = 4 : i64}
+}
+
+// -----
+
+// attention_grad 8
+exec.program @p {
+  %0 = exec.alloc : memref<2x5x6x8xf32>
+  %1 = exec.alloc : memref<2x5x3x8xf32>
+  %2 = exec.alloc : memref<2x5x3x8xf32>
+  %3 = exec.alloc : memref<2x5x6x8xf32>
+  %4 = exec.alloc : memref<2x6x5xf32>
+  %5 = exec.alloc : memref<2x5x6x8xf32>
+  %6 = exec.alloc : memref<2x5x6x8xf32>
+  %7 = exec.alloc : memref<2x5x3x8xf32>
+  %8 = exec.alloc : memref<2x5x3x8xf32>
+  // expected-error @below {{has a cap that is not positive and finite}}
+  exec.attention_grad on compute (%0, %1, %2, %3, %4, %5 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>, memref<2x5x6x8xf32>, memref<2x6x5xf32>, memref<2x5x6x8xf32>) outs(%6, %7, %8 : memref<2x5x6x8xf32>, memref<2x5x3x8xf32>, memref<2x5x3x8xf32>) {cap = 0x7FF0000000000000 : f64, scale = 1.25e-01 : f64}
+}
+
+// -----
+
 // attention_grad 3: the cotangent
 exec.program @p {
   %0 = exec.alloc : memref<2x4x6x8xf32>

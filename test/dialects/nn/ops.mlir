@@ -3,7 +3,7 @@
 // Every op of the dialect parses, prints and parses again as it was.
 
 // CHECK-DAG: #[[ROTARY:rotary_table[0-9]*]] = #nn.rotary_table<[1.000000e+00, 1.000000e-02]>
-// CHECK-DAG: #[[SCALED:rotary_table[0-9]*]] = #nn.rotary_table<[1.000000e+00, 0.1778279410038923] scale 1.250000e+00 start 9000>
+// CHECK-DAG: #[[SCALED:rotary_table[0-9]*]] = #nn.rotary_table<[1.000000e+00, 0.17782794100389229] scale 1.250000e+00 start 9000>
 
 // Every initialiser; defaults are not printed.
 // CHECK: nn.parameter @layers.0.attention.wq.weight : tensor<8x8xf32> init #nn.normal<std = 2.000000e-02>
@@ -19,7 +19,7 @@ nn.parameter @mlp.weight : tensor<4x8xf32> init #nn.uniform<bound = 0.125>
 // CHECK: nn.buffer @rotary : tensor<16x2x2xf32> init #[[ROTARY]]
 nn.buffer @rotary : tensor<16x2x2xf32> init #nn.rotary_table<[1.0, 1.0e-2]>
 // CHECK: nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #[[SCALED]]
-nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<[1, 0.1778279410038923] scale 1.25 start 9000>
+nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<[1.0, 0.1778279410038923] scale 1.25 start 9000>
 // CHECK: nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 // CHECK: nn.buffer @mlp.weight.exp_avg_sq

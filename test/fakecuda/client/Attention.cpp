@@ -55,6 +55,8 @@ std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t,
                                                      const AttentionDesc &d) {
   if (d.type != DType::BF16)
     throw Error("cuDNN's attention takes bf16");
+  if (d.cap != 0)
+    throw Error("cuDNN's attention has no cap on scores");
   if (!fsdp_fake_attention)
     throw Error("the stand-in CUDA runtime is not loaded");
   return std::make_unique<DeviceAttention>(d);

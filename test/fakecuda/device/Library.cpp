@@ -23,7 +23,8 @@ Library::Key Library::keyOf(const rt::GemmDesc &d) {
 Library::Key Library::keyOf(const rt::AttentionDesc &d) {
   return {double(d.batch), double(d.qLen),    double(d.kvLen),
           double(d.heads), double(d.kvHeads), double(d.headDim),
-          double(d.type),  double(d.causal),  d.scale};
+          double(d.type),  double(d.causal),  d.scale,
+          double(d.window)};
 }
 
 /// The CPU's workspaces are not the GPU's, so they are the device's own; a

@@ -132,6 +132,7 @@ static std::string attentionLine(const Attention &a) {
                 uint64_t(d.heads), uint64_t(d.kvHeads), uint64_t(d.headDim)})
       .number("scale", d.scale)
       .number("causal", d.causal)
+      .number("window", d.window)
       .number("type", static_cast<unsigned>(d.type))
       .numbers("pointers", {a.q, a.k, a.v, a.out, a.lse, a.dout, a.dq, a.dk,
                             a.dv, a.workspace})

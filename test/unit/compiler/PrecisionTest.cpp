@@ -43,7 +43,7 @@ public:
   Case(MLIRContext &context, const json::Object &test)
       : context(context), test(test),
         text(std::regex_replace(test.getString("mlir")->str(),
-                                std::regex("f64"), "f32")) {}
+                                std::regex("([x<])f64"), "$1f32")) {}
 
   unsigned numArguments() const { return test.getArray("inputs")->size(); }
 

@@ -276,7 +276,7 @@ private:
   /// What leaves the shape of `x` as it is.
   Value sameShape(Value x) {
     SmallVector<int64_t> shape(shapeOf(x));
-    switch (below(8)) {
+    switch (below(9)) {
     case 0:
     case 1: {
       Value inner = linear(x, size());
@@ -298,6 +298,8 @@ private:
       Value both = make<nn::ConcatOp>(type(twice), ValueRange{x, like(x)}, d);
       return make<nn::SliceOp>(type(shape), both, offsets);
     }
+    case 7:
+      return attention(x);
     default: {
       Value moved = make<nn::TransposeOp>(x, ArrayRef<int64_t>{1, 0, 2});
       moved = make<nn::SiluOp>(moved.getType(), moved);
@@ -311,7 +313,7 @@ private:
   Value step(Value x) {
     SmallVector<int64_t> shape(shapeOf(x));
     int64_t rank = shape.size(), last = rank - 1;
-    switch (below(14)) {
+    switch (below(15)) {
     case 0: {
       Value w = parameter({size(), shape[last]});
       return make<nn::LinearOp>(x, w);
@@ -356,6 +358,8 @@ private:
       shape[d] *= 2;
       return make<nn::ConcatOp>(type(shape), ValueRange{x, other}, d);
     }
+    case 13:
+      return attention(x);
     default: {
       shape.insert(shape.begin(), size());
       if (rank > 2)
@@ -391,6 +395,30 @@ private:
       return {};
     shape[0] *= shapeOf(x)[0];
     return make<nn::ReshapeOp>(type(shape), x);
+  }
+
+  /// Of x, [batch, sequence, features], with as many or fewer key heads: over
+  /// all keys, earlier ones or the last of these, with scores capped or not.
+  Value attention(Value x) {
+    if (shapeOf(x).size() != 3)
+      return {};
+    int64_t batch = shapeOf(x)[0], sequence = shapeOf(x)[1];
+    int64_t heads = shapeOf(x)[2] % 2 == 0 ? 2 : 1, dim = shapeOf(x)[2] / heads;
+    int64_t keyHeads = chance(0.5) ? heads : 1;
+    auto project = [&](Value from, int64_t count) -> Value {
+      return make<nn::ReshapeOp>(type({batch, sequence, count, dim}),
+                                 linear(from, count * dim));
+    };
+    nn::AttentionView view;
+    view.causal = chance(0.75);
+    if (view.causal && chance(0.6))
+      view.window = 1 + below(sequence);
+    if (chance(0.5))
+      view.cap = 0.5;
+    Value q = project(x, heads);
+    Value k = project(like(x), keyHeads), v = project(like(x), keyHeads);
+    Value seen = make<nn::AttentionOp>(q, k, v, 0.5, view);
+    return make<nn::ReshapeOp>(x.getType(), seen);
   }
 
   int64_t limit;

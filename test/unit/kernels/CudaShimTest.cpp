@@ -126,12 +126,15 @@ TEST(CudaShim, ColumnReductionByVectorsHasTheSameBits) {
 }
 
 /// Sixteen threads have a query or a key; heads below, of and above as many
-/// elements, grouped, causal or not.
+/// elements, grouped, causal or not, with windows and caps.
 TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
   for (const AttentionDesc &d :
        {AttentionDesc{2, 5, 5, 4, 2, 8, 0.3, true, DType::F32, true},
         AttentionDesc{1, 7, 7, 1, 1, 16, 0.2, true, DType::F32, true},
-        AttentionDesc{1, 3, 6, 2, 1, 100, 0.1, false, DType::F32, true}}) {
+        AttentionDesc{1, 3, 6, 2, 1, 100, 0.1, false, DType::F32, true},
+        AttentionDesc{2, 7, 7, 4, 2, 8, 0.3, true, DType::F32, true, 3, 0},
+        AttentionDesc{1, 5, 5, 2, 1, 16, 0.9, true, DType::F32, true, 1, 0.5},
+        AttentionDesc{1, 3, 6, 2, 1, 20, 0.9, false, DType::F32, true, 0, 2}}) {
     auto queries = size_t(d.batch * d.qLen * d.heads * d.headDim);
     auto keys = size_t(d.batch * d.kvLen * d.kvHeads * d.headDim);
     auto rows = size_t(d.batch * d.qLen * d.heads);

@@ -135,10 +135,12 @@ public:
   std::vector<std::vector<char>> buffers;
 };
 
-void addAttention(const Kernels &k, int64_t n, Digest &d) {
+void addAttention(const Kernels &k, int64_t n, Digest &d, int64_t window,
+                  float cap) {
   constexpr int64_t rows = 3;
   int64_t stride = (n + 15) / 16 * 16;
-  ScoreBlock b{rows, n, n - rows, 0, n > rows, 0.3f};
+  bool causal = n > rows;
+  ScoreBlock b{rows, n, n - rows, 0, causal, 0.3f, causal ? window : 0, cap};
   float *s = d.out(normal(rows * stride, 1)), *m = d.out<float>(rows);
   float *l = d.out<float>(rows), *r = d.out<float>(rows);
   BF16 *narrow = d.out<BF16>(rows * stride);
@@ -151,7 +153,7 @@ void addAttention(const Kernels &k, int64_t n, Digest &d) {
   k.attentionFinishF32(rows, n, acc, m, l, d.out<float>(rows * n), n, lse);
   k.attentionFinishBF16(rows, n, acc, m, l, d.out<BF16>(rows * n), n, lse);
   float *p = d.out(normal(rows * n, 3)), *g = d.out(normal(rows * n, 4));
-  ScoreBlock transposed{rows, n, 0, 1, true, 0.3f};
+  ScoreBlock transposed{rows, n, 0, 1, true, 0.3f, window, cap};
   std::vector<float> rowLse = normal(n, 5), delta = normal(n, 6);
   k.attentionBackward(transposed, p, g, n, d.out<BF16>(rows * n),
                       d.out<BF16>(rows * n), false, rowLse.data(),
@@ -161,9 +163,9 @@ void addAttention(const Kernels &k, int64_t n, Digest &d) {
 
 template <typename T>
 void addReferenceAttention(const ReferenceAttentionKernels<T> &k, int64_t n,
-                           Digest &d) {
+                           Digest &d, float cap) {
   // Four query heads read two key heads.
-  reference::Shape shape{1, 3, 5, 4, 2, n, 0.3f, false};
+  reference::Shape shape{1, 3, 5, 4, 2, n, 0.3f, false, 0, cap};
   int64_t queries = 3 * 4 * n, keys = 5 * 2 * n;
   auto values = [&](int64_t count, unsigned seed) {
     if constexpr (std::is_same_v<T, BF16>)
@@ -245,10 +247,13 @@ void addReductions(const Kernels &k, int64_t n, Digest &d) {
 
 Digest digest(const Kernels &k, int64_t n) {
   Digest d;
-  addAttention(k, n, d);
+  addAttention(k, n, d, 0, 0);
+  addAttention(k, n, d, /*window=*/2, /*cap=*/0.5f);
   int64_t head = std::min<int64_t>(n, math::kRowColumns);
-  addReferenceAttention(k.referenceF32, head, d);
-  addReferenceAttention(k.referenceBF16, head, d);
+  for (float cap : {0.0f, 0.5f}) {
+    addReferenceAttention(k.referenceF32, head, d, cap);
+    addReferenceAttention(k.referenceBF16, head, d, cap);
+  }
   addModel(k, n, d);
   addOptimizer(k, n, d);
   addReductions(k, n, d);

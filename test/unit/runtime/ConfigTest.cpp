@@ -130,6 +130,18 @@ TEST(Config, SpellingsAreReadAsTheyArePrinted) {
   EXPECT_EQ(choices, 21);
 }
 
+TEST(Config, NamesOfThePastAreReadAndNotPrinted) {
+  TemporaryFolder folder;
+  RunConfig config;
+  loadConfig(config,
+             folder.write("run.toml", "[compile]\nattention = \"auto\"\n"));
+  EXPECT_EQ(config.compile.attention, AttentionKernel::Exact);
+  EXPECT_EQ(compiledSettings(config).at("compile.attention"), "exact");
+  EXPECT_EQ(loadError("[compile]\nattention = \"fast\"\n"),
+            "run.toml:2: compile.attention: expected one of exact, plain, got "
+            "'fast'");
+}
+
 TEST(Config, UnknownKeysGetASuggestion) {
   EXPECT_EQ(loadError("[training]\nstepz = 3\n"),
             "run.toml:2: unknown key 'training.stepz'; did you mean "

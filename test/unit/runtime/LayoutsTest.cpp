@@ -213,6 +213,29 @@ TEST_F(Layouts, CheckpointsOfAnyRanksExportTheSameBytes) {
   }
 }
 
+/// Of a transpose in two boxes, whose rows lie in the other box each.
+TEST_F(Layouts, PermutedRowsMayLieInAnyBox) {
+  constexpr int64_t kRows = 300, kColumns = 4, kFirst = 150;
+  std::vector<float> data, wanted;
+  for (int64_t i = 0; i < kRows * kColumns; ++i)
+    data.push_back(static_cast<float>(i));
+  for (int64_t c = 0; c < kColumns; ++c)
+    for (int64_t r = 0; r < kRows; ++r)
+      wanted.push_back(static_cast<float>((kRows - 1 - r) * kColumns + c));
+  StoredTensor tensor;
+  tensor.shape = {kRows, kColumns};
+  tensor.rowInFile = [](int64_t i) { return kRows - 1 - i; };
+  for (int64_t row : {int64_t{0}, kFirst})
+    tensor.chunks.push_back(
+        {{{row, 0}, {kFirst, kColumns}},
+         reinterpret_cast<const std::byte *>(data.data() + row * kColumns),
+         "",
+         {}});
+  StoredTensor turned = transposed(tensor);
+  std::mt19937 random(5);
+  EXPECT_EQ(readBox(turned, wholeView(turned), random), wanted);
+}
+
 /// PyTorch's checkpoint has our tensors, and neighbours as torchtitan.
 TEST_F(Layouts, DcpHasOurTensors) {
   PlantedSizes sizes;
