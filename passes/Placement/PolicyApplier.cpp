@@ -84,11 +84,12 @@ LogicalResult PolicyApplier::shard(ParameterPlace &place,
   for (dist::Placement::Dim &dim : compute.dims)
     dist::sortByMesh(dim.compute, mesh);
   place.compute = compute;
+  place.isStated = true;
   return success();
 }
 
-FailureOr<DenseMap<StringAttr, ParameterPlace>> PolicyApplier::parameters() {
-  DenseMap<StringAttr, ParameterPlace> places;
+FailureOr<ParameterPlaces> PolicyApplier::parameters() {
+  ParameterPlaces places;
   for (auto parameter : module.getOps<nn::ParameterOp>())
     places[parameter.getSymNameAttr()].compute =
         dist::Placement(parameter.getTensorType().getRank());

@@ -15,7 +15,11 @@ struct ParameterPlace {
   bool replicate = false;  // also stored whole on every rank
   bool frozen = false;
   bool keyHeads = false; // sharded by heads of keys
+  bool isStated = false; // a rule says what shards it
 };
+
+/// By the name of the parameter.
+using ParameterPlaces = llvm::DenseMap<mlir::StringAttr, ParameterPlace>;
 
 /// Applies a policy to a module on a mesh. Every member fails with an error
 /// that names the rule.
@@ -27,8 +31,7 @@ public:
       : policy(policy), module(module), mesh(mesh), dataAxes(dataAxes) {}
 
   /// What the rules say of every parameter; each matches at least one.
-  mlir::FailureOr<llvm::DenseMap<mlir::StringAttr, ParameterPlace>>
-  parameters();
+  mlir::FailureOr<ParameterPlaces> parameters();
 
   /// The axes that shard the residual stream and what follows it up to the
   /// loss; none if they are not the same everywhere.

@@ -10,7 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Passes.h"
-#include "passes/Placement/PolicyApplier.h"
+#include "passes/Placement/ShardedLayers.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace fsdp {
@@ -115,14 +115,16 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     if (failed(policy))
       return signalPassFailure();
     PolicyApplier applier(*policy, getOperation(), meshOp, dataAxes);
-    auto places = applier.parameters();
+    FailureOr<ParameterPlaces> places = applier.parameters();
     FailureOr<dist::AxisList> stream = applier.streamAxes();
     if (failed(places) || failed(stream))
       return signalPassFailure();
     streamAxes = *stream;
+    placeFollowers(getOperation(), *places);
     for (auto parameter : getOperation().getOps<nn::ParameterOp>())
       place(parameter, places->lookup(parameter.getSymNameAttr()));
     for (auto program : getOperation().getOps<func::FuncOp>()) {
+      rewriteShardedLayers(program, *places);
       if (!program.isExternal() &&
           (failed(placeArguments(program)) || failed(shard(program)) ||
            failed(applier.pinStream(program))))
