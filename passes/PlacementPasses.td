@@ -33,9 +33,18 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     residual stream lies. The stream is the first operand and the result of additions marked `nn.residual`;
     the pass removes the mark. The first operand must not be computed from the second.
 
-    The policy is a TOML file, or for a tensor axis the plan of Llama. That plan splits projections into heads
-    and into the feed-forward network along their outputs, projections back along their inputs, and the stream
-    between them along the sequence. If the stream is split up to the loss, a parameter with which all ranks
+    The policy is a TOML file, or for a tensor axis the tensor-parallel plan. That plan splits projections into
+    heads and into the feed-forward network along their outputs, projections back along their inputs, and the
+    stream between them along the sequence. It holds for every decoder: what belongs to a weight follows it.
+
+    - A bias is split as the outputs of its weight. Of a weight that is split along its inputs it is added to the
+      sum over the ranks.
+    - An RMS norm that reads the result of such a projection, so a norm over all heads, is split as its outputs.
+      Ranks add up the squares of a row: one number per row travels, and one more in the backward pass.
+    - Ops of a block that read the stream without a norm before them read it through one redistribute, so that
+      their cotangents are added up before they travel.
+
+    A rule that states how such a parameter is split overrides this. If the stream is split up to the loss, a parameter with which all ranks
     of its axis compute alike gets a storage placement that is split over that axis too.
 
     The read and the redistribute belong to the module (`nn.module`) of the first read that they replace.
@@ -65,11 +74,11 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
            [{::fsdp::SpelledValues<::fsdp::ShardMode>()}]>,
     Option<"policyFile", "policy", "std::string", /*default=*/"",
            "TOML file with the placements of parameters and the residual stream; "
-           "empty: a tensor axis has the tensor-parallel plan of Llama">,
+           "empty: a tensor axis has the tensor-parallel plan">,
     Option<"sequence", "sequence", "bool", /*default=*/"true",
-           "With the plan of Llama: split the residual stream along the sequence">,
+           "With the tensor-parallel plan: split the residual stream along the sequence">,
     Option<"loss", "loss", "bool", /*default=*/"true",
-           "With the plan of Llama: split logits and loss along the sequence">,
+           "With the tensor-parallel plan: split logits and loss along the sequence">,
     Option<"reduceDtype", "reduce_dtype", "std::string", /*default=*/"\"f32\"",
            "Widest type in which gradients travel: f32 or bf16; sums are always f32">,
     Option<"nodeSize", "node_size", "int64_t", /*default=*/"0",

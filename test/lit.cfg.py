@@ -21,7 +21,7 @@ bin_dir = os.path.join(config.fsdp_build_dir, "bin")
 path = [bin_dir, config.llvm_tools_dir or "/usr/lib/llvm-22/bin", os.environ["PATH"]]
 config.environment["PATH"] = os.pathsep.join(path)
 for name in ("HOME", "OMP_NUM_THREADS", "FSDP_SEED", "FSDP_MUTATIONS",
-             "FSDP_FAKECUDA_SEEDS", "FSDP_COVERING_ROWS", "SLURM_CONF"):
+             "FSDP_FAKECUDA_SEEDS", "FSDP_COVERING_ROWS", "FSDP_ALL_FAMILIES", "SLURM_CONF"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 # mpirun and OpenMP must not fight for the two cores of a small machine.

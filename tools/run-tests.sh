@@ -121,6 +121,7 @@ if [ $mode = --list ]; then
   exit
 fi
 
+[ $mode = --all ] && export FSDP_ALL_FAMILIES=1 # every case on every mesh
 [ $mode = --no-sanitize ] || packages_to_test+=("${packages_to_sanitize[@]}")
 section "packages" install_missing "${packages_to_build[@]}" \
   "${packages_to_test[@]}" "${packages_for_the_example[@]}" || exit 1

@@ -6,15 +6,15 @@
 
 using namespace fsdp;
 
-PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
-                                          bool sequence, bool loss) {
+PlacementPolicy fsdp::tensorParallelPlan(const std::string &axis, bool sequence,
+                                         bool loss) {
   PlacementPolicy policy;
   auto shard = [&](const char *match, int64_t dim, bool keyHeads = false) {
     PlacementPolicy::Parameters rule;
     rule.match = match;
     rule.shard.emplace().emplace_back(axis, dim);
     rule.keyHeads = keyHeads;
-    rule.origin = "the tensor-parallel plan of Llama";
+    rule.origin = "the tensor-parallel plan";
     policy.parameters.push_back(rule);
   };
   shard("layers.*.attention.wq.weight", 0);
@@ -23,7 +23,7 @@ PlacementPolicy fsdp::tensorParallelLlama(const std::string &axis,
   shard("layers.*.feed_forward.w[13].weight", 0);
   shard("layers.*.feed_forward.w2.weight", 1);
   policy.stream = {sequence ? axis : "", loss ? axis : "",
-                   "the tensor-parallel plan of Llama"};
+                   "the tensor-parallel plan"};
   return policy;
 }
 

@@ -78,7 +78,8 @@ LogicalResult PolicyApplier::shard(ParameterPlace &place,
       return module.emitError(rule.origin)
              << ": " << mesh.sizeOf(sharding) << " ranks of the axis \"" << name
              << "\" do not divide dimension " << dim << " of @"
-             << parameter.getSymName() << ", which is " << type;
+             << parameter.getSymName() << ", which is " << type
+             << "; take a number of ranks that divides it";
   }
   // Ops are sharded in the order of the mesh.
   for (dist::Placement::Dim &dim : compute.dims)
@@ -119,6 +120,24 @@ FailureOr<ParameterPlaces> PolicyApplier::parameters() {
   return places;
 }
 
+/// Where several ops of a block read the stream, without a norm before them,
+/// they read it through one redistribute: so their cotangents are added up
+/// before the sum over ranks, and before that of the stream.
+static void gatherReads(dist::RedistributeOp pinned) {
+  SmallVector<OpOperand *> reads;
+  for (OpOperand &use : pinned->getUses())
+    if (!use.getOwner()->hasAttr(nn::kResidualAttr))
+      reads.push_back(&use);
+  if (reads.size() < 2)
+    return;
+  OpBuilder builder(pinned->getContext());
+  builder.setInsertionPointAfter(pinned);
+  auto read = cast<dist::RedistributeOp>(builder.clone(*pinned));
+  read.getInputMutable().assign(pinned.getResult());
+  for (OpOperand *use : reads)
+    use->set(read.getResult());
+}
+
 LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
   auto type = cast<RankedTensorType>(stream.getType());
   dist::Placement placement(type.getRank());
@@ -142,6 +161,7 @@ LogicalResult PolicyApplier::pin(Value stream, StringRef name) {
       placement.attribute(stream.getContext()));
   nn::setModule(pinned, nn::moduleOfValue(stream));
   stream.replaceAllUsesExcept(pinned, pinned);
+  gatherReads(pinned);
   return success();
 }
 

@@ -32,7 +32,9 @@ struct Demand {
 
 /// Demands flow backwards from results, fsdp.redistribute and nn.gradient
 /// through additions and moves of elements, which have the same shards on both
-/// sides.
+/// sides. What must not be partial is demanded through norms and pointwise ops
+/// too, so that sums before these are scattered and not added up everywhere;
+/// not through reverse rules, where it would change the order of sums.
 class Demands {
 public:
   Demands(func::FuncOp program, MeshOp mesh, SymbolTableCollection &symbols)
@@ -77,12 +79,14 @@ private:
 
   void flow(nn::ShardingOpInterface op) {
     const Demand *found =
-        op->getNumResults() == 1 ? of(op->getResult(0)) : nullptr;
+        op->getNumResults() > 0 ? of(op->getResult(0)) : nullptr;
     if (!found)
       return;
     Demand demand = *found;
     FactorSharding rule(op.getShardingRule(), mesh);
-    if (!rule.getRule().passesPartial)
+    bool passes = rule.getRule().passesPartial;
+    if (!passes &&
+        (demand.mayBePartial || !isa<nn::DifferentiableOpInterface>(*op)))
       return;
     for (auto [dim, place] :
          llvm::zip_equal(rule.getRule().results[0], demand.placement.dims))
@@ -91,8 +95,9 @@ private:
             factor >= 0 && rule.canShard(factor, axis))
           rule.shard(factor, axis);
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-      demands.try_emplace(operand,
-                          Demand{rule.operand(i), demand.mayBePartial});
+      if (passes || rule.getRule().operands[i] == rule.getRule().results[0])
+        demands.try_emplace(operand,
+                            Demand{rule.operand(i), demand.mayBePartial});
   }
 
   MeshOp mesh;
@@ -124,7 +129,7 @@ public:
     Cost least = costOf(rule, axis);
     for (unsigned factor = 0; factor < rule.getRule().factors.size();
          ++factor) {
-      if (!isServed(factor, axis) || !rule.canShard(factor, axis))
+      if (!rule.canShard(factor, axis) || !isServed(factor, axis))
         continue;
       FactorSharding sharded = rule;
       sharded.shard(factor, axis);
@@ -156,7 +161,7 @@ private:
   }
 
   /// Sharding what every rank has only serves an operand that is sharded so
-  /// already, or a result that is wanted so.
+  /// already, or has been for an op before, or a result that is wanted so.
   bool isServed(unsigned factor, AxisRefAttr axis) const {
     auto has = [&](const nn::ShardingRule::Dims &dims,
                    const Placement &placement) {
@@ -168,6 +173,12 @@ private:
     for (auto [dims, placement] :
          llvm::zip_equal(rule.getRule().operands, operands))
       if (has(dims, placement))
+        return true;
+    FactorSharding sharded = rule;
+    sharded.shard(factor, axis);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (Placement to = along(operands[i], sharded.operand(i), axis);
+          to != operands[i] && isThere(operand, to))
         return true;
     for (auto [dims, result] :
          llvm::zip_equal(rule.getRule().results, op->getResults()))

@@ -146,7 +146,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
             << "batches and parameters over it";
   }
 
-  /// Without a file, the plan of Llama for the axis that layers are sharded
+  /// Without a file, the built-in plan for the axis that layers are sharded
   /// over.
   FailureOr<PlacementPolicy> policyOfMesh(const PlacementPolicy &stated) {
     dist::AxisList tensorAxes = meshOp.axesOf(AxisKind::Tensor);
@@ -157,10 +157,10 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
              << tensorAxes.size() << " tensor axes, \""
              << tensorAxes[0].getName() << "\" and \""
              << tensorAxes[1].getName()
-             << "\" among them, and the tensor-parallel plan of Llama is for "
+             << "\" among them, and the tensor-parallel plan is for "
                 "one; name a placement policy";
-    return tensorParallelLlama(tensorAxes.front().getName().str(), sequence,
-                               loss);
+    return tensorParallelPlan(tensorAxes.front().getName().str(), sequence,
+                              loss);
   }
 
   FailureOr<PlacementPolicy> readPolicy() {

@@ -5,7 +5,9 @@ test/golden/hf_families.
 Names, splits and transposes are stated here once more, so that a table that is
 wrong in the compiler and in the reader alike is found.
 
-usage: hf_families.py GOLDEN WORKDIR RANKS CASE..."""
+usage: hf_families.py GOLDEN WORKDIR RANKS CASE...
+
+With FSDP_ALL_FAMILIES in the environment it tries all cases."""
 import json
 import math
 import os
@@ -18,6 +20,8 @@ from support.tensors import floats, full_tensor, read_safetensors, write_rows_of
 
 LOSS, GRADIENT, FLOOR, STEPS = 1e-6, 2e-5, 1e-6, 1e-5
 GOLDEN, WORK, RANKS, CASES = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+if os.environ.get("FSDP_ALL_FAMILIES"):
+    CASES = sorted(os.listdir(GOLDEN))
 
 ATTENTION = {"self_attn.q_proj": "attention.wq", "self_attn.k_proj": "attention.wk",
              "self_attn.v_proj": "attention.wv", "self_attn.o_proj": "attention.wo"}

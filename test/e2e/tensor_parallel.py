@@ -42,6 +42,8 @@ MESHES = {
     "dp4": (1, 4, 1, {}),
 }
 
+ON_FAMILIES = ["tp2", "dp2_tp2", "dp2_tp2_whole_loss", "dp2_tp2_no_sequence", "tp4", "tp4_neither"]
+
 
 class Model:
     """What all meshes train, its batch, and where its weights come from."""
@@ -120,6 +122,9 @@ def main(work, *names):
     os.makedirs(work, exist_ok=True)
     with open(f"{work}/text", "w") as file:  # never sampled
         file.write("x" * 1000)
+    if "/" in "".join(names) and os.environ.get("FSDP_ALL_FAMILIES"):
+        names = [f"{case}/{mesh}" for case in sorted(os.listdir(FAMILIES))
+                 for mesh in ON_FAMILIES]
     models = {}
     for name in names or MESHES:
         case, _, mesh = name.rpartition("/")

@@ -25,7 +25,7 @@
 // IDLE: warning: the 2 ranks of the axis "dp_a" compute the same: it has no kind, and no placement policy names it; write dp_a=2:data to split batches and parameters over it
 // IDLE-NOT: warning:
 // KIND: error: mesh "a=2:date": the kind of an axis is data or tensor, got "date"; did you mean 'data'?
-// TENSOR: error: 'fsdp.mesh' op has 2 tensor axes, "a" and "b" among them, and the tensor-parallel plan of Llama is for one; name a placement policy
+// TENSOR: error: 'fsdp.mesh' op has 2 tensor axes, "a" and "b" among them, and the tensor-parallel plan is for one; name a placement policy
 // AGAIN: error: the module is sharded already: it has an fsdp.mesh
 // BATCH: error: argument 0 of @program is a batch of 3, which 2 data-parallel ranks do not divide
 // BRANCHES: error: a program is one block without branches

@@ -52,10 +52,10 @@
 // LOCAL: nn.add {{.*}} : tensor<1x2x8xf32>
 // LOCAL-NOT: nn.transpose
 
-// PLAN: error: the tensor-parallel plan of Llama: no parameter matches "layers.*.attention.wq.weight"
+// PLAN: error: the tensor-parallel plan: no parameter matches "layers.*.attention.wq.weight"
 // AXIS: error: {{.*}}policy.toml:4: the mesh has no axis "tp"
 // NONE: error: {{.*}}none.toml:1: no parameter matches "layers.*"
-// DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'
+// DIVIDE: error: {{.*}}policy.toml:4: 3 ranks of the axis "tp" do not divide dimension 0 of @up, which is 'tensor<16x8xf32>'; take a number of ranks that divides it
 // SEQUENCE: error: {{.*}}stream.toml:1: 8 ranks of the axis "tp" do not divide the sequence of 4; take another sequence length, or do not split the stream
 // RANK: error: {{.*}}rank.toml:1: @scale has no dimension 1: it is 'tensor<8xf32>'
 // DATA: error: {{.*}}data.toml:1: over the axis "dp" batches are split, and the mode says how parameters are stored; name another axis

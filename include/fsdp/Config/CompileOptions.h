@@ -328,7 +328,7 @@ struct CompileOptions {
           .inTorchtitan("false");
       table.add("parallelism.placement_policy", placementPolicy,
                 "TOML file with the placements of parameters and activations; "
-                "empty: the tensor-parallel plan of Llama");
+                "empty: the tensor-parallel plan");
       table
           .add("parallelism.fsdp_reshard_after_forward",
                fsdpReshardAfterForward,

@@ -2,7 +2,7 @@
 //
 // A placement policy: patterns over names of parameters, and what becomes of
 // those that match. It comes from a table that is built in (tensor parallel
-// Llama) or from a TOML file:
+// decoders) or from a TOML file:
 //
 //   [stream]                  # the residual stream, which blocks add to
 //   sequence = "tp"           # its sequence is sharded over this axis
@@ -61,13 +61,13 @@ struct PlacementPolicy {
   std::optional<Stream> stream;
 };
 
-/// Llama's layers over a tensor axis (Shoeybi et al., 2019): projections into
-/// heads and into the feed-forward network are sharded along their outputs,
-/// those back along their inputs. With `sequence` the stream between them is
-/// sharded along the sequence (Korthikanti et al., 2022), with `loss` so are
-/// the logits.
-PlacementPolicy tensorParallelLlama(const std::string &axis, bool sequence,
-                                    bool loss);
+/// The layers of a decoder over a tensor axis (Shoeybi et al., 2019):
+/// projections into heads and into the feed-forward network are sharded along
+/// their outputs, those back along their inputs; biases and norms over all
+/// heads follow. With `sequence` the stream between them is sharded along the
+/// sequence (Korthikanti et al., 2022), with `loss` so are the logits.
+PlacementPolicy tensorParallelPlan(const std::string &axis, bool sequence,
+                                   bool loss);
 
 /// Reads a policy. Throws fsdp::Error that names the file and line.
 PlacementPolicy loadPolicy(const std::string &path);
