@@ -44,8 +44,9 @@ def Shard : Pass<"fsdp-shard", "::mlir::ModuleOp"> {
     - Ops of a block that read the stream without a norm before them read it through one redistribute, so that
       their cotangents are added up before they travel.
 
-    A rule that states how such a parameter is split overrides this. If the stream is split up to the loss, a parameter with which all ranks
-    of its axis compute alike gets a storage placement that is split over that axis too.
+    A rule that states how such a parameter is split overrides this. If the stream is split up to the loss, a
+    parameter with which all ranks of its axis compute alike gets a storage placement that is split over that axis
+    too.
 
     The read and the redistribute belong to the module (`nn.module`) of the first read that they replace.
 

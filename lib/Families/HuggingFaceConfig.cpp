@@ -98,6 +98,21 @@ static const Family &familyOfConfig(const Members &members) {
               json(type).dump() + didYouMean(type, known));
 }
 
+/// Heads share the width of the model, and queries the heads of keys, also
+/// where no shape of a tensor says so.
+static void checkHeads(const rt::ModelInfo &model) {
+  Fields fields(model);
+  fields.product("head_dim");
+  if (model.fields.count("n_kv_heads") == 0)
+    return;
+  int64_t heads = fields.integer("n_heads");
+  int64_t keyHeads = fields.integer("n_kv_heads");
+  if (heads % keyHeads != 0)
+    throw Error(
+        "n_heads = " + std::to_string(heads) +
+        " is not divisible by n_kv_heads = " + std::to_string(keyHeads));
+}
+
 ModelConfig checkpoint::readModelConfig(const std::string &text) {
   json document = parseJson(text, "");
   Members members(document, "config");
@@ -108,6 +123,7 @@ ModelConfig checkpoint::readModelConfig(const std::string &text) {
   ModelFields &fields = config.model.fields;
   readFields(members, family, fields);
   fields.insert({"head_dim", "0"}); // where no key says it
+  checkHeads(config.model);
   readRope(members, document, family, config);
   readWindows(members, family, fields);
   keepStated(family, fields);

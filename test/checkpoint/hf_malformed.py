@@ -9,56 +9,13 @@ import subprocess
 import sys
 
 from support import files
-from support.tensors import encoded, read_header
+from support.folders import Folder
+from support.tensors import read_header
 
 GOLDEN, WORK = sys.argv[1:]
 Q = "model.layers.0.self_attn.q_proj.weight"
 EMBEDDING = "model.embed_tokens.weight"
 INDEX = "model.safetensors.index.json"
-
-
-class Folder:
-    """A copy of a golden directory, to be damaged."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def at(self, name):
-        return os.path.join(self.path, name)
-
-    def text(self, name, text):
-        files.write(self.at(name), text)
-
-    def change(self, name, edit):
-        """Edits the JSON of a file."""
-        files.change_json(self.at(name), edit)
-
-    def config(self, **changes):
-        self.change("config.json", lambda config: config.update(changes))
-
-    def without(self, key):
-        self.change("config.json", lambda config: config.pop(key))
-
-    def map(self, **changes):
-        self.change(INDEX, lambda index: index["weight_map"].update(changes))
-
-    def tensors(self, edit, name="model.safetensors"):
-        header, data = read_header(self.at(name))
-        files.write(self.at(name), encoded(header, edit(header, data) or data))
-
-    def add(self, tensor, dtype, shape, raw):
-        """Adds a tensor after the others."""
-        def edit(header, data):
-            header[tensor] = {"dtype": dtype, "shape": shape,
-                              "data_offsets": [len(data), len(data) + len(raw)]}
-            return data + raw
-        self.tensors(edit)
-
-    def copy_of(self, tensor):
-        header, data = read_header(self.at("model.safetensors"))
-        entry = header[tensor]
-        begin, end = entry["data_offsets"]
-        return entry["dtype"], entry["shape"], data[begin:end]
 
 
 def truncate(folder, name):

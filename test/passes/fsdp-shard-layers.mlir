@@ -45,7 +45,6 @@
 // LOCAL: nn.rms_norm {{.*}} : tensor<2x2x8xf32>
 // LOCAL: nn.seed
 // LOCAL: fsdp.all_gather {{.*}} : tensor<4x8xf32> -> tensor<8x8xf32>
-// LOCAL-NOT: tensor<8x8xf32> -> tensor<
 // LOCAL: fsdp.all_reduce sum {{.*}} : tensor<2x4xf32> -> tensor<2x4xf32>
 // LOCAL-NOT: fsdp.
 // LOCAL: return

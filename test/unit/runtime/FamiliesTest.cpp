@@ -155,5 +155,49 @@ TEST(Families, FieldsThatChangeWhatIsComputedAreRefused) {
             "\"dynamic\"");
 }
 
+TEST(Families, EveryKeyThatATableRefusesNamesItself) {
+  json all = defaultsOfTransformers();
+  int refused = 0;
+  for (const Family &family : families())
+    for (const ConfigKey &key : family.keys) {
+      if (key.role != KeyRole::Fixed)
+        continue;
+      json config = all[family.modelType];
+      config[key.name] = "another";
+      std::string why = refusal(config);
+      EXPECT_NE(why.find("at config." + std::string(key.name) + ", got"),
+                std::string::npos)
+          << family.modelType << "." << key.name << ": " << why;
+      EXPECT_NE(why.find(key.why), std::string::npos) << why;
+      ++refused;
+    }
+  EXPECT_GT(refused, 60);
+}
+
+TEST(Families, EveryFieldHasATypeAndBounds) {
+  json all = defaultsOfTransformers();
+  int refused = 0;
+  for (const Family &family : families())
+    for (const ConfigField &field : family.fields) {
+      using Type = ConfigField::Type;
+      std::vector<json> wrong = {json::array({1}), json::object()};
+      if (field.type != Type::Name)
+        wrong.push_back("another");
+      if (field.type == Type::Integer)
+        wrong.insert(wrong.end(), {json(0), json(-1), json(1.5), json(1e300)});
+      for (const json &value : wrong) {
+        json config = all[family.modelType];
+        config[field.key] = value;
+        std::string why = refusal(config);
+        EXPECT_NE(why.find("at config." + std::string(field.key)),
+                  std::string::npos)
+            << family.modelType << "." << field.key << " = " << value << ": "
+            << why;
+        ++refused;
+      }
+    }
+  EXPECT_GT(refused, 300);
+}
+
 } // namespace
 } // namespace fsdp::checkpoint
