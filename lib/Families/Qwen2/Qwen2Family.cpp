@@ -14,7 +14,13 @@ using namespace fsdp::checkpoint;
 
 static std::vector<ConfigKey> configKeys() {
   return withSharedKeys(
-      joined({{onlyModel("[\"Qwen2ForCausalLM\"]"), noHeadDim()},
+      joined({{onlyModel("[\"Qwen2ForCausalLM\"]"),
+               noHeadDim(),
+               // Published files have it.
+               {"use_mrope",
+                KeyRole::Fixed,
+                {"null", "false"},
+                "positions have one axis"}},
               usualKeys(),
               rotaryKeys(),
               keysOf({"hidden_act", "use_sliding_window", "sliding_window",
