@@ -5,9 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "KeyNames.h"
 #include "fsdp/Config/RunConfig.h"
+#include "fsdp/Support/Markdown.h"
 #include "fsdp/Support/Text.h"
 
 using namespace fsdp;
+using markdown::code;
+using markdown::head;
+using markdown::row;
 
 /// What a value may be: "integer", or the choices.
 static std::string kindOf(const ConfigOption &option) {
@@ -58,24 +62,6 @@ std::string fsdp::configHelp() {
 //===----------------------------------------------------------------------===//
 // Markdown
 //===----------------------------------------------------------------------===//
-
-static std::string code(const std::string &text) { return '`' + text + '`'; }
-
-/// A row of a table; bars would end a cell.
-static std::string row(const std::vector<std::string> &cells) {
-  std::string text = "|";
-  for (const std::string &cell : cells) {
-    for (char c : cell)
-      text += c == '|' ? std::string("\\|") : std::string(1, c);
-    text += "|";
-  }
-  return text + "\n";
-}
-
-/// The begin of a table.
-static std::string head(const std::vector<std::string> &cells) {
-  return "\n" + row(cells) + row(std::vector<std::string>(cells.size(), "---"));
-}
 
 /// A default as TOML spells it.
 static std::string defaultOf(const ConfigOption &option) {

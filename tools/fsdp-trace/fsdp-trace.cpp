@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
+#include "fsdp/Families/Families.h"
 #include "fsdp/Families/TraceModel.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
@@ -84,6 +85,10 @@ static cl::opt<bool>
                 cl::cat(category));
 static cl::opt<bool> wantList("list", cl::desc("Print the known models"),
                               cl::cat(category));
+static cl::opt<bool> wantFamilies(
+    "families",
+    cl::desc("Print what is read of each family's files, as Markdown"),
+    cl::cat(category));
 static cl::opt<bool>
     wantLocations("locations", cl::desc("Print the module path of every op"),
                   cl::cat(category));
@@ -192,6 +197,8 @@ static llvm::Error run() {
   llvm::raw_string_ostream os(text);
   if (wantList)
     printList(os);
+  else if (wantFamilies)
+    os << checkpoint::familyReference();
   else if (llvm::Error error = printModel(os))
     return error;
   try {

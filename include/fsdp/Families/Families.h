@@ -151,6 +151,9 @@ struct Family {
 
 const std::list<Family> &families();
 
+/// The tables as Markdown: keys that are used, fixed and harmless, and tensors.
+std::string familyReference();
+
 /// Makes a family known as long as the object lives, for tests with tables of
 /// their own. No other thread may look at the families when it comes or goes.
 class AddedFamily {
