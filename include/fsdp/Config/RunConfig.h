@@ -89,14 +89,19 @@ struct RunConfig : CompileOptions {
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
-      table.add("model.name", name, {"llama3"}, "family of the model")
+      table
+          .add("model.name", name,
+               {"llama3", "gpt2", "qwen2.5", "qwen3", "mistral", "gemma2",
+                "phi3", "olmo2"},
+               "family of the model")
           .inTorchtitan("\"llama3\"");
       table
-          .add(
-              "model.flavor", flavor,
-              "size of the model: debugmodel, 1B, 3B, 8B, 70B or 405B, or the "
-              "path of a Hugging Face directory or config.json; the keys below "
-              "change single dimensions")
+          .add("model.flavor", flavor,
+               "size of the model: of llama3 debugmodel, 1B, 3B, 8B, 70B or "
+               "405B, of others what fsdp-trace --list has after the name (of "
+               "gpt2 small, of qwen2.5 0.5B), or the path of a Hugging Face "
+               "directory or config.json; the keys below change single "
+               "dimensions")
           .inTorchtitan("\"debugmodel\"", "or a Hugging Face directory");
       table
           .add("model.hf_assets_path", hfAssetsPath,
