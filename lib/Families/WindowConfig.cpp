@@ -125,6 +125,9 @@ void checkpoint::writeWindows(const DecoderConfig &model, const Family &family,
   bool isThere = model.window != 0;
   config["sliding_window"] =
       isThere ? ordered_json(model.window) : ordered_json(nullptr);
+  // transformers makes a mask of a window that no layer has.
+  if (!isThere && family.windows == WindowRule::Even)
+    config["sliding_window"] = family.defaultWindow;
   if (family.windows == WindowRule::AllLayers)
     return;
   std::set<int64_t> sliding =

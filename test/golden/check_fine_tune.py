@@ -3,7 +3,7 @@ description and its commands, on a small random model with a tokenizer that
 transformers has saved. The held-out loss that the run tells is that of transformers
 with the exported directory.
 
-usage: check_fine_tune.py WORKDIR [STEPS]; run by hand, with the tools in PATH, see README.md."""
+usage: check_fine_tune.py WORKDIR [STEPS [llama | gpt2 | qwen3]]; run by hand, with the tools in PATH, see README.md."""
 import os
 import re
 import subprocess
@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import torch
 from tokenizers import ByteLevelBPETokenizer
-from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM,
-                          PreTrainedTokenizerFast, set_seed)
+from transformers import (AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast,
+                          Qwen3Config, set_seed)
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs",
                     "hugging-face.md")
@@ -27,16 +27,23 @@ def blocks(language):
     return [text for kind, text in found if kind == language]
 
 
-def write_model():
+def configuration(family, **tokens):
+    if family == "gpt2":
+        return GPT2Config(vocab_size=1024, n_embd=256, n_layer=4, n_head=8, n_positions=256,
+                          resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **tokens)
+    kind = {"llama": LlamaConfig, "qwen3": Qwen3Config}[family]
+    return kind(vocab_size=1024, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
+                num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=256, **tokens)
+
+
+def write_model(family):
     bpe = ByteLevelBPETokenizer()
     bpe.train("bible.txt", vocab_size=1024, special_tokens=["<s>", "</s>"], show_progress=False)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, bos_token="<s>",
                                         eos_token="</s>")
     set_seed(1)
-    model = LlamaForCausalLM(LlamaConfig(
-        vocab_size=1024, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
-        num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=256,
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id))
+    model = AutoModelForCausalLM.from_config(configuration(
+        family, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id))
     model.save_pretrained("base")
     tokenizer.save_pretrained("base")
 
@@ -60,12 +67,13 @@ def held_out_loss():
 
 
 def main():
-    work, *steps = sys.argv[1:]
+    work, steps = sys.argv[1], sys.argv[2:3]
+    family = sys.argv[3] if len(sys.argv) > 3 else "llama"
     os.makedirs(work)
     os.chdir(work)
     with open("bible.txt", "w") as file:
         subprocess.run(["bible", "-f", "gen1:1-rev22:21"], stdout=file, check=True)
-    write_model()
+    write_model(family)
     tokenize, generate = blocks("python")
     (description,) = blocks("toml")
     with open("tune.toml", "w") as file:

@@ -39,7 +39,9 @@ static std::vector<ConfigField> configFields() {
            {"head_dim", "head_dim", Type::Integer, "256", kMaxDimension},
            {"attention_bias", "attention_bias", Type::Boolean, "false"},
            activationField("hidden_activation", "gelu_tanh"),
-           {"query_pre_attn_scalar", "attn_scalar", Type::Number, "256"},
+           // transformers reads no other number than an integer.
+           {"query_pre_attn_scalar", "attn_scalar", Type::Integer, "256",
+            kMaxDimension},
            {"attn_logit_softcapping", "attn_cap", Type::Number, "50", 0, "0"},
            {"final_logit_softcapping", "logit_cap", Type::Number, "30", 0,
             "0"}})
