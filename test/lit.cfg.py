@@ -3,6 +3,7 @@
 
 A build folder's first run takes the order of its tests, the longest first, from
 .lit_test_times.txt beside this file; later runs know their own times."""
+import importlib.util
 import os
 import platform
 import shutil
@@ -51,6 +52,9 @@ with open("/proc/cpuinfo") as cpuinfo:
         config.available_features.add("native-bf16")
 if config.have_cuda == "1":
     config.available_features.add("cuda")
+# What tools/fsdp-tokenize needs.
+if all(map(importlib.util.find_spec, ("jinja2", "tokenizers", "xxhash"))):
+    config.available_features.add("tokenizers")
 # Launchers of others, where they are.
 if shutil.which("torchrun"):
     config.available_features.add("torchrun")

@@ -25,6 +25,10 @@ ByteDataset::ByteDataset(const std::string &path, double fraction,
                 std::to_string(sequence + 1));
 }
 
+DataIdentity ByteDataset::identity() const {
+  return {file.size(), trainTokens(), file.checksum(), std::nullopt};
+}
+
 std::string ByteDataset::trainText(int64_t most) const {
   return file.read(0, std::min(most, trainTokens()));
 }

@@ -1,5 +1,6 @@
 //===- Dataset.cpp - Windows of tokens ------------------------------------===//
 #include "fsdp/Data/Dataset.h"
+#include "Permutation.h"
 #include "fsdp/Data/Philox.h"
 #include "fsdp/Support/Checksum.h"
 #include "fsdp/Support/Error.h"
@@ -88,35 +89,76 @@ uint64_t DataFile::checksum() const {
   return sum.value();
 }
 
+uint64_t DataFile::sampledChecksum() const {
+  constexpr int64_t kPages = 64, kPage = 4096;
+  RunningChecksum sum;
+  sum.add({reinterpret_cast<const char *>(&bytes), sizeof bytes});
+  int64_t last = std::max<int64_t>(bytes - kPage, 0);
+  for (int64_t i = 0; i < kPages; ++i) {
+    auto first = static_cast<int64_t>(static_cast<__int128>(last) * i /
+                                      (kPages - 1));
+    sum.add(read(first, std::min(kPage, bytes - first)));
+  }
+  return sum.value();
+}
+
 //===----------------------------------------------------------------------===//
 // Training
 //===----------------------------------------------------------------------===//
 
 void Dataset::split(int64_t tokens, double fraction) {
+  splitAt(tokens,
+          tokens - std::llround(fraction * static_cast<double>(tokens)));
+}
+
+void Dataset::splitAt(int64_t tokens, int64_t train) {
   numTokens = tokens;
-  numTrain = tokens - std::llround(fraction * static_cast<double>(tokens));
+  numTrain = train;
+}
+
+/// A number below `bound`. The high word of a 64 x 64 bit product maps to a
+/// range without a division and without a bias that could be seen.
+static int64_t below(uint64_t random, int64_t bound) {
+  return static_cast<int64_t>(
+      static_cast<unsigned __int128>(random) * static_cast<uint64_t>(bound) >>
+      64);
+}
+
+static std::array<uint32_t, 4> counterOf(int64_t high, int64_t low) {
+  return {static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32),
+          static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32)};
+}
+
+/// Where the window of row `row` of a step's `rows` begins. A window and the
+/// token after it fit at offsets 0 .. numTrain - sequence - 1.
+int64_t Dataset::firstOfWindow(uint64_t seed, int64_t step, int64_t rows,
+                               int64_t row, int64_t sequence) const {
+  if (order == WindowOrder::Random)
+    return below(firstWord64(philox(counterOf(step, row),
+                                    philoxKey(seed, "training windows"))),
+                 numTrain - sequence);
+  int64_t windows = (numTrain - 1) / sequence;
+  int64_t number = step * rows + row;
+  int64_t epoch = number / windows;
+  // What is left over is another piece in each epoch.
+  int64_t rest = numTrain - windows * sequence; // at least 1
+  int64_t start = below(
+      firstWord64(philox(counterOf(epoch, 0), philoxKey(seed, "epoch start"))),
+      rest);
+  Permutation windowsOfEpoch(
+      windows, firstWord64(philox(counterOf(epoch, 0),
+                                  philoxKey(seed, "order of windows"))));
+  return start + windowsOfEpoch(number % windows) * sequence;
 }
 
 void Dataset::sampleTraining(uint64_t seed, int64_t step,
                              const DataShard &shard, const Batch &batch) const {
-  uint64_t key = philoxKey(seed, "training windows");
-  // A window and the token after it fit at offsets 0 .. numTrain - sequence
-  // - 1.
   int64_t sequence = batch.sequence * shard.columns.count;
-  auto offsets = static_cast<uint64_t>(numTrain - sequence);
   for (int64_t row = 0; row < batch.rows; ++row) {
-    auto sequenceNumber =
-        static_cast<uint64_t>(shard.rows.index * batch.rows + row);
-    uint64_t random = firstWord64(
-        philox({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),
-                static_cast<uint32_t>(sequenceNumber),
-                static_cast<uint32_t>(sequenceNumber >> 32)},
-               key));
-    // The high word of a 64 x 64 bit product maps to a range without a
-    // division and without a bias that could be seen.
-    auto offset = static_cast<int64_t>(
-        static_cast<unsigned __int128>(random) * offsets >> 64);
-    readWindow(offset + shard.columns.index * batch.sequence, batch.sequence,
+    int64_t first = firstOfWindow(
+        seed, step, shard.rows.count * batch.rows,
+        shard.rows.index * batch.rows + row, sequence);
+    readWindow(first + shard.columns.index * batch.sequence, batch.sequence,
                batch.tokens + row * batch.sequence,
                batch.targets + row * batch.sequence);
   }

@@ -99,10 +99,10 @@ static std::string formatOf(const DataFile &file) {
   std::memcpy(&number, start.data(), sizeof number);
   constexpr int32_t kLlmcGpt2 = 20240520, kLlmcLlama3 = 20240801;
   if (number == kLlmcGpt2 || number == kLlmcLlama3)
-    return "a file of llm.c, whose first 1024 bytes are no ids; tail -c +1025 "
-           "takes them off";
+    return "a file of llm.c, whose first 1024 bytes are no ids; set "
+           "training.dataset = llmc";
   if (isText(start))
-    return "a text; tokenize it (docs/hugging-face.md shows how), or set "
+    return "a text; tokenize it (docs/data.md shows how), or set "
            "training.dataset = bytes";
   return "";
 }
@@ -243,6 +243,14 @@ void IdsDataset::checkMask(const IdsFile &source, int64_t count) const {
   if (countLabels(1, trainTokens()) == 0)
     throw Error(name + " marks none of the " + std::to_string(trainTokens()) +
                 " ids to train on as a label; a byte of 1 does");
+}
+
+DataIdentity IdsDataset::identity() const {
+  DataIdentity identity{ids.size(), trainTokens() * width, ids.checksum(),
+                        std::nullopt};
+  if (mask)
+    identity.maskChecksum = mask->checksum();
+  return identity;
 }
 
 int64_t IdsDataset::countLabels(int64_t begin, int64_t end) const {

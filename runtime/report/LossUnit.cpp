@@ -5,7 +5,7 @@
 using namespace fsdp;
 
 bool fsdp::isIds(const RunConfig &config) {
-  return config.training.dataset == DatasetKind::Ids;
+  return config.training.dataset != DatasetKind::Bytes;
 }
 
 const LossUnit &fsdp::lossUnit(const RunConfig &config) {

@@ -9,6 +9,9 @@
 
 namespace fsdp {
 
+/// In what order a run sees the windows of its data.
+rt::WindowOrder orderOf(const RunConfig &config);
+
 /// Opens the tokens of a run. Bytes are refused where the model is one of token
 /// ids: it has a tokenizer, or another vocabulary than that of bytes and nobody
 /// has asked for bytes in words. Adds a line for the user to `warnings` where

@@ -103,96 +103,92 @@ static float logitOf(DType type, const std::byte *data) {
   return value;
 }
 
-/// `count` logits, at most 256, from element `first` of this rank's on.
+/// `count` logits from element `first` of this rank's on.
 static std::vector<float> readLogits(const Rank &rank, const RangeInfo &range,
                                      int64_t first, int64_t count) {
-  std::byte data[256 * sizeof(float)];
   auto element = static_cast<uint64_t>(sizeOf(range.dtype));
-  rank.read(range, static_cast<uint64_t>(first) * element,
-            static_cast<uint64_t>(count) * element, data);
+  std::vector<std::byte> data(static_cast<uint64_t>(count) * element);
+  rank.read(range, static_cast<uint64_t>(first) * element, data.size(),
+            data.data());
   std::vector<float> logits;
-  for (int64_t i = 0; i < count; ++i)
-    logits.push_back(
-        logitOf(range.dtype, data + static_cast<size_t>(i) * element));
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+    logits.push_back(logitOf(range.dtype, data.data() + i * element));
   return logits;
 }
 
-/// The same from all ranks, each of which has a box of the logits [batch,
-/// sequence, classes]. Those that have one and the same logit have the same
-/// bits, so that its mean over them, in double, is exact. Collective.
-static std::vector<float>
-gatherByteLogits(const Rank &rank, const RangeInfo &range, int64_t position) {
+/// The first `classes` at one position, from all ranks, each of which has a box
+/// of the logits [batch, sequence, classes]. Those that have one and the same
+/// logit have the same bits, so that its mean over them, in double, is exact.
+/// Collective.
+static std::vector<float> gatherLogits(const Rank &rank, const RangeInfo &range,
+                                       int64_t position, int64_t classes) {
   ShardView box = rank.manifest().shardView(range, rank.world().rank);
-  // Sums of 256 logits, then how many ranks have each.
-  std::vector<double> sums(512, 0);
+  // Sums of the logits, then how many ranks have each.
+  std::vector<double> sums(static_cast<size_t>(2 * classes), 0);
   bool isHere =
       box.sizes[0] > 0 && box.offsets[1] <= position && position < box.end(1);
-  int64_t begin = box.offsets[2], end = std::min<int64_t>(box.end(2), 256);
+  int64_t begin = box.offsets[2], end = std::min(box.end(2), classes);
   if (isHere && begin < end) {
     std::vector<float> mine = readLogits(
         rank, range, (position - box.offsets[1]) * box.stored[2], end - begin);
     for (int64_t i = begin; i < end; ++i) {
-      sums[i] = mine[i - begin];
-      sums[256 + i] = 1;
+      sums[static_cast<size_t>(i)] = mine[static_cast<size_t>(i - begin)];
+      sums[static_cast<size_t>(classes + i)] = 1;
     }
   }
-  allReduceSum(sums.data(), 512);
-  std::vector<float> logits(256);
-  for (int64_t i = 0; i < 256; ++i)
-    logits[i] = static_cast<float>(sums[i] / sums[256 + i]);
+  allReduceSum(sums.data(), 2 * classes);
+  std::vector<float> logits(static_cast<size_t>(classes));
+  for (size_t i = 0; i < logits.size(); ++i)
+    logits[i] = static_cast<float>(sums[i] / sums[logits.size() + i]);
   return logits;
 }
 
-/// The 256 logits of bytes at one position of the first row; all rows are
+/// The first `classes` logits at one position of the first row; all rows are
 /// equal.
-static std::vector<float> byteLogits(const Rank &rank, int64_t position) {
+static std::vector<float> logitsAt(const Rank &rank, int64_t position,
+                                   int64_t classes) {
   const RangeInfo *range = rank.manifest().findRange(range_name::kLogits);
   if (range->placement)
-    return gatherByteLogits(rank, *range, position);
-  return readLogits(rank, *range, position * range->shape.back(), 256);
+    return gatherLogits(rank, *range, position, classes);
+  return readLogits(rank, *range, position * range->shape.back(), classes);
 }
 
-/// Sets every row to the last bytes of `story`, this rank's columns of it.
-/// Returns how many there are.
+/// Sets every row to the last of `ids`, this rank's columns of them. Returns
+/// how many there are.
 static int64_t fillRows(const Batch &batch, Coordinate columns,
-                        const std::string &story) {
-  auto length = std::min(static_cast<int64_t>(story.size()),
+                        const std::vector<int32_t> &ids) {
+  auto length = std::min(static_cast<int64_t>(ids.size()),
                          batch.sequence * columns.count);
-  std::string_view window =
-      std::string_view(story).substr(story.size() - (size_t)length);
+  const int32_t *window = ids.data() + ids.size() - length;
   for (int64_t i = 0; i < batch.sequence; ++i) {
     int64_t at = columns.index * batch.sequence + i;
-    int32_t token =
-        at < length ? static_cast<unsigned char>(window[(size_t)at]) : 0;
+    int32_t token = at < length ? window[at] : 0;
     for (int64_t row = 0; row < batch.rows; ++row)
       batch.tokens[row * batch.sequence + i] = token;
   }
   return length;
 }
 
-std::optional<std::string> fsdp::generateText(Rank &rank,
-                                              const RunConfig &config,
-                                              const ByteDataset &text,
-                                              const GoesOn &goesOn) {
+std::optional<std::vector<int32_t>>
+fsdp::generateIds(Rank &rank, const RunConfig &config, std::vector<int32_t> ids,
+                  int64_t classes, const GoesOn &goesOn) {
   const RangeInfo *logits = rank.manifest().findRange(range_name::kLogits);
   if (!logits || (logits->dtype != DType::F32 && logits->dtype != DType::BF16))
     throw Error("the artifact's program 'evaluate' gives no logits");
+  if (!logits->full.empty())
+    classes = std::min(classes, logits->full.back());
   Batch batch = rank.batch();
-  std::string story = config.sample.prompt;
-  if (story.empty())
-    story =
-        text.heldOutTokens() == 0 ? text.trainText(64) : text.heldOutText(64);
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
   for (int64_t i = 0; i < *config.sample.length; ++i) {
     if (!goesOn())
       return std::nullopt;
-    int64_t length = fillRows(batch, rank.dataShard().columns, story);
+    int64_t length = fillRows(batch, rank.dataShard().columns, ids);
     rank.run(kProgram);
     double unit = openUnit(philox({static_cast<uint32_t>(i), 0, 0, 0}, key)[0]);
-    story += static_cast<char>(sampleLogits(byteLogits(rank, length - 1),
-                                            config.sample.temperature, unit));
+    ids.push_back(sampleLogits(logitsAt(rank, length - 1, classes),
+                               config.sample.temperature, unit));
   }
-  return story;
+  return ids;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace fsdp {
 
@@ -32,13 +33,14 @@ inline constexpr int64_t kMostGzipBytes = 64 << 20;
 /// bits per byte of text.
 double gzipBitsPerByte(std::string_view text);
 
-/// Continues config.sample.prompt, or the start of the held-out text, one
-/// byte per run of the program "evaluate". Returns the prompt with its
-/// continuation, or nothing if it does not go on. Every rank computes the same.
-/// Collective.
-std::optional<std::string> generateText(Rank &rank, const RunConfig &config,
-                                        const rt::ByteDataset &text,
-                                        const GoesOn &goesOn);
+/// Continues `ids`, at least one, by config.sample.length more, each below
+/// `classes` and by one run of the program "evaluate". Returns all of them, or
+/// nothing if it does not go on. Every rank computes the same. Collective.
+std::optional<std::vector<int32_t>> generateIds(Rank &rank,
+                                                const RunConfig &config,
+                                                std::vector<int32_t> ids,
+                                                int64_t classes,
+                                                const GoesOn &goesOn);
 
 /// Draws from softmax(logits / temperature) with the uniform number `unit`;
 /// temperature 0 takes the largest.

@@ -2,6 +2,7 @@
 #include "Introduction.h"
 #include "RooflinePeak.h"
 #include "Step.h"
+#include "fsdp/Data/TokenDataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
@@ -16,6 +17,11 @@ static void introduceData(const PreparedRun &run) {
   if (run.text)
     return print(format("text: %s bytes to train on, %s held out\n",
                         grouped(train).c_str(), grouped(heldOut).c_str()));
+  const auto *source = dynamic_cast<const TokenDataset *>(&data);
+  if (source && source->documents() > 0)
+    print(format("%s: %s documents, the last ones are held out\n",
+                 source->name().c_str(),
+                 grouped(source->documents()).c_str()));
   print(format(
       "ids: %s to train on, %s of them labels; %s held out, %s of "
       "them labels\n",

@@ -1,5 +1,6 @@
 //===- ResumePoint.cpp - Where a run begins -------------------------------===//
 #include "ResumePoint.h"
+#include "Data.h"
 #include "RunHeader.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
@@ -18,20 +19,25 @@ using namespace fsdp::rt;
 // What a run is of
 //===----------------------------------------------------------------------===//
 
+static std::string orderText(const RunState &state) {
+  return state.dataOrder.empty() ? spelled(DataOrder::Random) : state.dataOrder;
+}
+
 RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
                        const Dataset &data) {
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
   state.dataset = spelled(config.training.dataset);
   state.datasetPath = absolutePath(config.training.datasetPath);
-  state.datasetBytes = data.source().size();
-  state.trainBytes = data.trainBytes();
-  state.datasetChecksum = data.source().checksum();
-  if (const auto *ids = dynamic_cast<const IdsDataset *>(&data)) {
+  DataIdentity identity = data.identity();
+  state.datasetBytes = identity.bytes;
+  state.trainBytes = identity.trainBytes;
+  state.datasetChecksum = identity.checksum;
+  state.maskChecksum = identity.maskChecksum;
+  if (config.training.dataset == DatasetKind::Ids)
     state.idsType = spelled(config.training.idsDtype);
-    if (const DataFile *mask = ids->maskSource())
-      state.maskChecksum = mask->checksum();
-  }
+  if (orderOf(config) == WindowOrder::Shuffled)
+    state.dataOrder = spelled(DataOrder::Shuffle);
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);
   state.sequence = config.training.seqLen;
@@ -227,7 +233,7 @@ static void checkData(const RunState &then, const RunState &now,
   if (then.dataset != now.dataset)
     differences += "\n  training.dataset: " + then.dataset +
                    " in the checkpoint, " + now.dataset + " now";
-  std::string tokens = now.idsType.empty() ? "text" : "ids";
+  std::string tokens = now.dataset == spelled(DatasetKind::Bytes) ? "text" : "ids";
   compare(("bytes of the " + tokens).c_str(), then.datasetBytes,
           now.datasetBytes);
   if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
@@ -244,6 +250,9 @@ static void checkData(const RunState &then, const RunState &now,
                         ? "another mask than in the checkpoint"
                     : now.maskChecksum ? "no mask in the checkpoint, one now"
                                        : "a mask in the checkpoint, none now");
+  if (then.dataOrder != now.dataOrder)
+    differences += "\n  training.data_order: " + orderText(then) +
+                   " in the checkpoint, " + orderText(now) + " now";
   compare("bytes of it to train on (validation.fraction)", then.trainBytes,
           now.trainBytes);
   compare("sequences in the batch of all ranks (training.local_batch_size, "

@@ -8,7 +8,7 @@
 namespace fsdp {
 
 /// Says what a sample costs, generates it, and prints it with its progress.
-/// Returns its bytes, or nothing if it does not go on. Collective. Throws
+/// Returns its text, or nothing if it does not go on. Collective. Throws
 /// fsdp::Error.
 std::optional<std::string> printSample(Rank &rank, const PreparedRun &run,
                                        const GoesOn &goesOn);

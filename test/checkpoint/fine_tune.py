@@ -87,7 +87,7 @@ def score_in(said):
 def refused(work, model, ids):
     """Before the first step, with what to do."""
     base = model.settings["model.hf_assets_path"]
-    use_ids = "tokenize the text with it and set training.dataset = ids"
+    use_ids = "tokenize the text with it and set training.dataset = tokens"
     text = {"training__dataset": "bytes", "training__dataset_path": f"{work}/text"}
     with open(f"{work}/text", "w") as file:
         file.write("In the beginning. " * 100)
@@ -101,7 +101,7 @@ def refused(work, model, ids):
         (r"command line: training.ids_mask_path is for training.dataset = ids", text),
         (r"id 256 at position 77 \(byte 154\) is not in its vocabulary, 0 to 255",
          {"training__dataset_path": f"{work}/wide"}),
-        (r"sample.length = 9 generates text as bytes", {"sample__length": 9}))
+        (r"sample.length = 9 generates text, and training.dataset = ids has no table", {"sample__length": 9}))
     for message, settings in cases:
         model.fail(message, "refused", **settings)
     expect(not os.path.exists(f"{work}/refused"), "a refused run leaves a folder")

@@ -22,7 +22,7 @@ import sys
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/running.md", "docs/checkpoints.md",
          "docs/questions.md", "docs/glossary.md", "passes/Schedule/README.md", "runtime/README.md",
-         "docs/hugging-face.md", "docs/machines.md", "docs/memory.md", "docs/placement.md",
+         "docs/data.md", "docs/hugging-face.md", "docs/machines.md", "docs/memory.md", "docs/placement.md",
          "docs/simulation.md",
          "test/README.md", "docs/architecture.md", "docs/tutorial.md", "docs/extending.md", "docs/performance.md",
          "docs/status.md", "docs/migration.md", "docs/measurements/README.md",

@@ -25,10 +25,24 @@ template <> struct Spellings<OptimizerKind> {
       {OptimizerKind::AdamW, "AdamW"}, {OptimizerKind::None, "none"}};
 };
 
-enum class DatasetKind { Bytes, Ids };
+enum class DatasetKind { Bytes, Ids, Tokens, Megatron, Llmc };
 template <> struct Spellings<DatasetKind> {
-  static constexpr Spelling<DatasetKind> all[] = {{DatasetKind::Bytes, "bytes"},
-                                                  {DatasetKind::Ids, "ids"}};
+  static constexpr Spelling<DatasetKind> all[] = {
+      {DatasetKind::Bytes, "bytes"},
+      {DatasetKind::Ids, "ids"},
+      {DatasetKind::Tokens, "tokens"},
+      {DatasetKind::Megatron, "megatron"},
+      {DatasetKind::Llmc, "llmc"}};
+};
+
+/// Which windows of the data a step sees. Auto: random for bytes and ids,
+/// shuffle for the other datasets.
+enum class DataOrder { Auto, Random, Shuffle };
+template <> struct Spellings<DataOrder> {
+  static constexpr Spelling<DataOrder> all[] = {
+      {DataOrder::Auto, "auto"},
+      {DataOrder::Random, "random"},
+      {DataOrder::Shuffle, "shuffle"}};
 };
 
 enum class IdsDtype { U16, U32, I32 };
@@ -201,6 +215,7 @@ struct CompileOptions {
     /// With DatasetKind::Ids.
     IdsDtype idsDtype = IdsDtype::U16;
     std::string idsMaskPath;
+    DataOrder dataOrder = DataOrder::Auto;
     ParamDtype mixedPrecisionParam = ParamDtype::Auto;
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
     LossMean lossMean = LossMean::Global;
@@ -257,18 +272,26 @@ struct CompileOptions {
           .inTorchtitan("", "debug.seed in the last version");
       table
           .add("training.dataset", dataset,
-               "bytes: every byte of a text file is a token; ids: a file of "
-               "token ids from a tokenizer. A model with a tokenizer refuses "
-               "bytes, and a model whose vocabulary is not 256 needs this key")
+               "bytes: every byte of a text file is a token; tokens: a folder "
+               "of tools/fsdp-tokenize; ids: a file of bare token ids; "
+               "megatron: .idx and .bin of Megatron-LM; llmc: .bin of llm.c. A "
+               "model with a tokenizer refuses bytes, and a model whose "
+               "vocabulary is not 256 needs this key")
           .inTorchtitan(
               "\"c4_test\"", "",
               "training.dataset_path, a file of text or of token ids");
       table
           .add("training.dataset_path", datasetPath,
-               "the text file, or the file of ids; a relative path starts at "
-               "the "
-               "current directory")
+               "the text file, the file of ids, the token folder, Megatron's "
+               "prefix, or a pattern of llm.c's files; a relative path starts "
+               "at the current directory")
           .inTorchtitan("unset", "the file of text or ids");
+      table.add("training.data_order", dataOrder,
+                "which windows of training.seq_len tokens a step sees; "
+                "shuffle: each window once per epoch, every epoch in another "
+                "order; random: windows at offsets that are drawn; auto: "
+                "random for bytes and ids, else shuffle. Either depends on "
+                "training.seed, the step and the row of the batch alone");
       table.add("training.ids_dtype", idsDtype,
                 "little-endian type of the ids in training.dataset_path; a "
                 "vocabulary of more than 65,536 ids needs this key");

@@ -323,7 +323,7 @@ struct RunConfig : CompileOptions {
   } metrics;
 
   struct Sample {
-    std::string prompt;
+    std::string prompt, promptIds;
     /// Unset: none after training, 200 by the command "sample".
     std::optional<int64_t> length;
     double temperature = 0.8;
@@ -331,13 +331,18 @@ struct RunConfig : CompileOptions {
     void describe(OptionTable &table) {
       table.decide(Decides::Run);
       table.add("sample.prompt", prompt,
-                "text to continue; empty: the start of the held-out text");
+                "with training.dataset = bytes: text to continue; empty: the "
+                "start of the held-out text");
+      table.add("sample.prompt_ids", promptIds,
+                "with training.dataset = tokens: ids to continue, with commas "
+                "between, as tools/fsdp-tokenize --prompt prints them; empty: "
+                "the first held-out ids");
       table.add("sample.length", length, 0, 1e6,
-                "bytes to generate; unset: none after training, and 200 with "
-                "the command sample; 0: none after training; each byte takes "
-                "one run of the program evaluate");
+                "bytes or tokens to generate; unset: none after training, and "
+                "200 with the command sample; 0: none after training; each "
+                "takes one run of the program evaluate");
       table.add("sample.temperature", temperature, 0, 100,
-                "sampling temperature; 0: take the likeliest byte");
+                "sampling temperature; 0: take the likeliest byte or token");
     }
   } sample;
 

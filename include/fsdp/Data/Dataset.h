@@ -1,8 +1,8 @@
 //===- Dataset.h - Tokens to train on ---------------------------*- C++ -*-===//
 //
-// Tokens lie one after another in a file: the bytes of a text, or token ids
-// that a tokenizer made. Their end is held out: never sampled in training, and
-// evaluated in full.
+// Tokens follow one another: the bytes of a text, or token ids that a tokenizer
+// made. Their end is held out: never sampled in training, and evaluated in
+// full.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_DATA_DATASET_H
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,11 +60,29 @@ public:
   void readPieces(int64_t first, int64_t count, const TakePiece &take) const;
   /// checksumOf all of it.
   uint64_t checksum() const;
+  /// checksumOf its size and 64 pages of 4 KiB of it, the first and the last
+  /// among them: what tells files of many gigabytes apart in a moment.
+  uint64_t sampledChecksum() const;
 
 private:
   std::string path, what;
   int descriptor = -1;
   int64_t bytes = 0;
+};
+
+/// By what a checkpoint knows the tokens of its run again.
+struct DataIdentity {
+  int64_t bytes = 0, trainBytes = 0;
+  uint64_t checksum = 0;
+  /// Of a mask in a file of its own; unset: there is none.
+  std::optional<uint64_t> maskChecksum;
+};
+
+/// Which windows of the training tokens a step sees. Both depend on the seed,
+/// the step and the row of the global batch alone.
+enum class WindowOrder {
+  Random,  // at offsets that are drawn, each for itself
+  Shuffled // every window once, in another order in each epoch
 };
 
 class Dataset {
@@ -73,15 +92,13 @@ public:
   /// Tokens that are trained on, and those after them.
   int64_t trainTokens() const { return numTrain; }
   int64_t heldOutTokens() const { return numTokens - numTrain; }
-  /// The file, of which a checkpoint keeps the checksum.
-  virtual const DataFile &source() const = 0;
-  /// The bytes of source() that are trained on.
-  virtual int64_t trainBytes() const = 0;
+  virtual DataIdentity identity() const = 0;
   /// How many of the tokens [begin, end) are labels.
   virtual int64_t countLabels(int64_t begin, int64_t end) const = 0;
 
-  /// Fills `batch` with a shard of windows of the training tokens at uniform
-  /// offsets that depend on seed, step and row of the global batch alone.
+  void setOrder(WindowOrder newOrder) { order = newOrder; }
+  /// Fills `batch` with a shard of the windows that step `step` sees, from 0
+  /// on.
   void sampleTraining(uint64_t seed, int64_t step, const DataShard &shard,
                       const Batch &batch) const;
 
@@ -101,6 +118,8 @@ public:
 protected:
   /// `fraction` of the tokens, rounded, are held out.
   void split(int64_t tokens, double fraction);
+  /// The first `train` of the tokens are trained on.
+  void splitAt(int64_t tokens, int64_t train);
 
   /// Sets `tokens` to `count` tokens from `first` on, and `targets` to those
   /// one after each, or kIgnoredTarget where these are no labels.
@@ -108,7 +127,11 @@ protected:
                           int32_t *targets) const = 0;
 
 private:
+  int64_t firstOfWindow(uint64_t seed, int64_t step, int64_t rows, int64_t row,
+                        int64_t sequence) const;
+
   int64_t numTokens = 0, numTrain = 0;
+  WindowOrder order = WindowOrder::Random;
 };
 
 /// Every byte of a text file is a token and a label.
@@ -123,8 +146,7 @@ public:
   std::string trainText(int64_t most) const;
   std::string heldOutText(int64_t most) const;
 
-  const DataFile &source() const override { return file; }
-  int64_t trainBytes() const override { return trainTokens(); }
+  DataIdentity identity() const override;
   int64_t countLabels(int64_t begin, int64_t end) const override {
     return end - begin;
   }
@@ -156,11 +178,8 @@ public:
   IdsDataset(const IdsFile &source, double fraction, int64_t sequence,
              int64_t vocabulary);
 
-  const DataFile &source() const override { return ids; }
-  int64_t trainBytes() const override { return trainTokens() * width; }
+  DataIdentity identity() const override;
   int64_t countLabels(int64_t begin, int64_t end) const override;
-  /// The file of the mask; null: there is none.
-  const DataFile *maskSource() const { return mask.get(); }
 
 protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,

@@ -71,6 +71,8 @@ static ordered_json jsonOf(const RunState &state) {
     text["dataset_xxh3"] = checksumText(*state.datasetChecksum);
   if (!state.idsType.empty())
     text["ids_dtype"] = state.idsType;
+  if (!state.dataOrder.empty())
+    text["data_order"] = state.dataOrder;
   if (state.maskChecksum)
     text["ids_mask_xxh3"] = checksumText(*state.maskChecksum);
   // Few runs have begun their schedule or their optimizer anew.
@@ -208,6 +210,8 @@ static RunState stateAt(const JsonField &field) {
     state.datasetChecksum = checksumAt(*text);
   if (std::optional<JsonField> type = field.find("ids_dtype"))
     state.idsType = type->string();
+  if (std::optional<JsonField> order = field.find("data_order"))
+    state.dataOrder = order->string();
   if (std::optional<JsonField> mask = field.find("ids_mask_xxh3"))
     state.maskChecksum = checksumAt(*mask);
   if (std::optional<JsonField> start = field.find("schedule_start")) {

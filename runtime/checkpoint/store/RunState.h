@@ -33,6 +33,8 @@ struct RunState {
   /// Of a dataset of ids: their type, and checksumOf the mask; unset: all are
   /// labels.
   std::string idsType;
+  /// "shuffle"; empty: windows are drawn.
+  std::string dataOrder;
   std::optional<uint64_t> maskChecksum;
   /// Rows and sequence of the global batch of a step.
   int64_t globalBatch = 0, sequence = 0;

@@ -395,7 +395,7 @@ TEST(IdsDataset, WiderIdsAreErrors) {
 
 TEST(IdsDataset, OtherFormatsAreErrors) {
   const int64_t all = 65536; // every number is an id of it
-  std::string text = "a text; tokenize it (docs/hugging-face.md shows how), or "
+  std::string text = "a text; tokenize it (docs/data.md shows how), or "
                      "set training.dataset = bytes";
   std::string line = "\"In the beginning\",\tGod\r\n";
   EXPECT_EQ(messageOfIds(line + line, "u16", 32000), text);

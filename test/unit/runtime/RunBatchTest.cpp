@@ -25,7 +25,7 @@ TEST_F(Run, RanksOfOnePieceAreOne) {
       run(arguments.replace(arguments.find("unigram2"), 8, "tensor-parallel")),
       "training.dataset is not set, bytes are 256 tokens, and the model's "
       "vocabulary has 512 tokens: if it has a tokenizer, tokenize the text "
-      "with it and set training.dataset = ids (docs/hugging-face.md shows "
+      "with it and set training.dataset = tokens (docs/data.md shows "
       "how); to train on bytes, set training.dataset = bytes explicitly");
   EXPECT_EQ(lossesOf("tensor-parallel", " --training.dataset bytes"), one);
   EXPECT_EQ(summary()["held_out_predictions"], 249);

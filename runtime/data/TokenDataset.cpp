@@ -1,0 +1,185 @@
+//===- TokenDataset.cpp - Token ids with documents ------------------------===//
+#include "fsdp/Data/TokenDataset.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+/// A document is trained on or held out as a whole: the first start at or after
+/// the share of the tokens, if one is, or else the last one before it.
+int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
+  int64_t share =
+      tokens - std::llround(fraction * static_cast<double>(tokens));
+  if (!source.documents || share == tokens)
+    return share;
+  int64_t low = 0, high = source.documents->count();
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (source.documents->at(middle) < share)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == source.documents->count())
+    --low;
+  return std::clamp<int64_t>(source.documents->at(low), 0, tokens);
+}
+
+TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
+                           int64_t vocabulary)
+    : source(std::move(from)), vocabulary(vocabulary) {
+  int64_t tokens = 0;
+  for (const TokenShard &shard : source.shards) {
+    ends.push_back(tokens += shard.tokens);
+    isMasked |= shard.mask != nullptr;
+  }
+  if (vocabulary > 0 && source.largestId.value_or(0) >= vocabulary)
+    throw Error(source.name + " is not of the model's tokenizer: it has id " +
+                std::to_string(*source.largestId) +
+                ", and the model's vocabulary is 0 to " +
+                std::to_string(vocabulary - 1) +
+                "; tokenize with the model's tokenizer");
+  int64_t train = firstHeldOut(tokens, fraction);
+  splitAt(tokens, train);
+  if (train < sequence + 1)
+    throw Error(
+        source.name + " has too few tokens: " + std::to_string(tokens) + ", " +
+        std::to_string(train) + " of them for training" +
+        (source.documents ? " up to the last document that is held out whole"
+                          : "") +
+        ", and a window needs " + std::to_string(sequence + 1) +
+        "; take more text, or lower validation.fraction");
+  if (isMasked && countLabels(1, train) == 0)
+    throw Error(source.name + " marks none of the " + std::to_string(train) +
+                " tokens to train on as a label");
+}
+
+int64_t TokenDataset::documents() const {
+  return source.documents ? source.documents->count() : 0;
+}
+
+DataIdentity TokenDataset::identity() const {
+  DataIdentity identity;
+  identity.checksum = source.digest;
+  int64_t begin = 0;
+  for (size_t i = 0; i < source.shards.size(); ++i) {
+    const TokenShard &shard = source.shards[i];
+    identity.bytes += shard.tokens * shard.width;
+    identity.trainBytes +=
+        std::clamp<int64_t>(trainTokens() - begin, 0, shard.tokens) *
+        shard.width;
+    begin = ends[i];
+  }
+  return identity;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+template <typename F>
+void TokenDataset::forShards(int64_t begin, int64_t end, F &&act) const {
+  auto next = static_cast<size_t>(
+      std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+  for (; begin < end; ++next) {
+    const TokenShard &shard = source.shards[next];
+    int64_t inShard = begin - (ends[next] - shard.tokens);
+    int64_t count = std::min(end, ends[next]) - begin;
+    act(shard, inShard, count);
+    begin += count;
+  }
+}
+
+template <typename T>
+static void widen(const std::string &bytes, int64_t count, int32_t *ids) {
+  for (int64_t i = 0; i < count; ++i) {
+    T id;
+    std::memcpy(&id, bytes.data() + i * static_cast<int64_t>(sizeof(T)),
+                sizeof id);
+    ids[i] = static_cast<int32_t>(id);
+  }
+}
+
+void TokenDataset::readIds(int64_t first, int64_t count, int32_t *ids) const {
+  int32_t *next = ids;
+  forShards(first, first + count,
+            [&](const TokenShard &shard, int64_t at, int64_t here) {
+              std::string bytes = shard.ids->read(
+                  shard.start + at * shard.width, here * shard.width);
+              if (shard.width == 2)
+                widen<uint16_t>(bytes, here, next);
+              else
+                widen<uint32_t>(bytes, here, next);
+              next += here;
+            });
+  // An id of 2^31 or more is negative here.
+  auto isForeign = [&](int32_t id) {
+    return id < 0 || (vocabulary > 0 && id >= vocabulary);
+  };
+  int32_t *foreign = std::find_if(ids, ids + count, isForeign);
+  if (foreign != ids + count)
+    throw Error(source.name + " has id " +
+                std::to_string(static_cast<uint32_t>(*foreign)) +
+                " at token " + std::to_string(first + (foreign - ids)) +
+                ", which is not in the model's vocabulary" +
+                (vocabulary > 0 ? ", 0 to " + std::to_string(vocabulary - 1)
+                                : "") +
+                "; tokenize with the model's tokenizer");
+}
+
+void TokenDataset::maskTargets(int64_t first, int64_t count,
+                               int32_t *targets) const {
+  forShards(first, first + count,
+            [&](const TokenShard &shard, int64_t at, int64_t here) {
+              if (shard.mask) {
+                std::string isLabel = shard.mask->read(at, here);
+                for (int64_t i = 0; i < here; ++i)
+                  if (!isLabel[static_cast<size_t>(i)])
+                    targets[i] = kIgnoredTarget;
+              }
+              targets += here;
+            });
+}
+
+void TokenDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
+                              int32_t *targets) const {
+  std::vector<int32_t> ids(static_cast<size_t>(count + 1));
+  readIds(first, count + 1, ids.data());
+  std::copy_n(ids.data(), count, tokens);
+  std::copy_n(ids.data() + 1, count, targets);
+  if (isMasked)
+    maskTargets(first + 1, count, targets);
+}
+
+std::vector<int32_t> TokenDataset::firstIds(int64_t most) const {
+  bool areHeldOut = heldOutTokens() > 0;
+  std::vector<int32_t> ids(static_cast<size_t>(
+      std::min(most, areHeldOut ? heldOutTokens() : trainTokens())));
+  readIds(areHeldOut ? trainTokens() : 0, static_cast<int64_t>(ids.size()),
+          ids.data());
+  return ids;
+}
+
+int64_t TokenDataset::countLabels(int64_t begin, int64_t end) const {
+  int64_t labels = 0;
+  forShards(begin, end,
+            [&](const TokenShard &shard, int64_t at, int64_t here) {
+              if (!shard.mask || here == shard.tokens) {
+                labels += shard.mask ? shard.labels : here;
+                return;
+              }
+              labels += here;
+              shard.mask->readPieces(
+                  at, here, [&](std::string_view piece, int64_t) {
+                    labels -= std::count(piece.begin(), piece.end(), '\0');
+                  });
+            });
+  return labels;
+}

@@ -1,0 +1,573 @@
+//===- TokenDatasetTest.cpp - Token ids with documents --------------------===//
+#include "fsdp/Data/TokenDataset.h"
+#include "TemporaryFolder.h"
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+using namespace fsdp::test;
+using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+template <typename T> static std::string bytesOf(const std::vector<T> &numbers) {
+  return {reinterpret_cast<const char *>(numbers.data()),
+          numbers.size() * sizeof(T)};
+}
+
+/// 0, 1, 2, …, so that an id tells where it stands.
+template <typename T> static std::vector<T> counting(int64_t from, int64_t count) {
+  std::vector<T> ids;
+  for (int64_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<T>(from + i));
+  return ids;
+}
+
+namespace {
+
+/// Two shards of 60 and 40 ids, the second with a mask; documents at 0, 25, 60,
+/// 61 and 90.
+struct Folder {
+  Folder() {
+    mkdir(path.c_str(), 0777);
+    write("ids-00000.bin", bytesOf(counting<uint16_t>(0, 60)));
+    write("ids-00001.bin", bytesOf(counting<uint16_t>(60, 40)));
+    std::string mask;
+    for (int i = 60; i < 100; ++i)
+      mask += static_cast<char>(i % 4 != 0);
+    write("mask-00001.bin", mask);
+    write("documents.bin", bytesOf<uint64_t>({0, 25, 60, 61, 90}));
+    // Token i is "i,".
+    std::string texts;
+    std::vector<uint64_t> table{100, 0};
+    for (int i = 0; i < 100; ++i) {
+      texts += std::to_string(i) + ",";
+      table.push_back(texts.size());
+    }
+    write("table.bin", bytesOf(table) + texts);
+    auto file = [&](const char *name, int64_t bytes) {
+      return json{{"file", name}, {"bytes", bytes}, {"xxh3", "0123456789abcdef"}};
+    };
+    description = {{"format", "fsdp tokens"},
+                   {"version", 1},
+                   {"dtype", "u16"},
+                   {"tokens", 100},
+                   {"documents", 5},
+                   {"labels", 90},
+                   {"largest_id", 99},
+                   {"vocabulary", 100},
+                   {"shards", {file("ids-00000.bin", 120), file("ids-00001.bin", 80)}},
+                   {"document_starts", file("documents.bin", 40)},
+                   {"table", file("table.bin", int64_t(8 + 101 * 8 + texts.size()))}};
+    description["shards"][0]["tokens"] = 60;
+    description["shards"][1]["tokens"] = 40;
+    description["shards"][1]["mask"] = file("mask-00001.bin", 40);
+    description["shards"][1]["mask"]["labels"] = 30;
+    describe();
+  }
+
+  void write(const std::string &name, const std::string &bytes) const {
+    root.write("tokens/" + name, bytes);
+  }
+  void describe() const { write("tokens.json", description.dump()); }
+
+  TemporaryFolder root;
+  std::string path = root.path + "/tokens";
+  json description;
+};
+
+/// A batch with its own memory.
+struct OwnedBatch {
+  OwnedBatch(int64_t rows, int64_t sequence)
+      : tokens(rows * sequence), targets(rows * sequence),
+        view{rows, sequence, tokens.data(), targets.data()} {}
+  std::vector<int32_t> tokens, targets;
+  Batch view;
+};
+
+} // namespace
+
+/// What a training of one row sees in its first steps.
+static std::vector<int32_t> firstRows(const Dataset &data, int64_t steps,
+                                      int64_t sequence) {
+  std::vector<int32_t> all;
+  OwnedBatch batch(1, sequence);
+  for (int64_t step = 0; step < steps; ++step) {
+    data.sampleTraining(1, step, {}, batch.view);
+    all.insert(all.end(), batch.tokens.begin(), batch.tokens.end());
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Token folders
+//===----------------------------------------------------------------------===//
+
+TEST(TokenFolder, HoldsOutWholeDocuments) {
+  Folder folder;
+  // Of 100 tokens 5 are asked for; the next document begins at 90. With 20 the
+  // share begins at 80, with 9.9 % at 90.
+  for (auto [fraction, train] : std::vector<std::pair<double, int64_t>>{
+           {0.05, 90}, {0.2, 90}, {0.099, 90}, {0.4, 60}, {0.39, 61}, {0, 100}}) {
+    TokenDataset data(openTokenFolder(folder.path), fraction, 10, 100);
+    EXPECT_EQ(data.trainTokens(), train) << fraction;
+    EXPECT_EQ(data.heldOutTokens(), 100 - train);
+  }
+}
+
+TEST(TokenFolder, WindowsCrossShards) {
+  Folder folder;
+  TokenDataset data(openTokenFolder(folder.path), 0, 50, 100);
+  OwnedBatch batch(1, 50);
+  bool crosses = false;
+  for (int64_t step = 0; step < 20; ++step) {
+    data.sampleTraining(3, step, {}, batch.view);
+    int first = batch.tokens[0];
+    crosses |= first < 60 && first + 50 > 60;
+    for (int i = 0; i < 50; ++i) {
+      int next = first + i + 1;
+      ASSERT_EQ(batch.tokens[i], next - 1);
+      ASSERT_EQ(batch.targets[i],
+                next >= 60 && next % 4 == 0 ? kIgnoredTarget : next);
+    }
+  }
+  EXPECT_TRUE(crosses);
+}
+
+TEST(TokenFolder, CountsLabels) {
+  Folder folder;
+  TokenDataset data(openTokenFolder(folder.path), 0, 10, 100);
+  EXPECT_EQ(data.countLabels(0, 100), 90);
+  EXPECT_EQ(data.countLabels(0, 60), 60);
+  EXPECT_EQ(data.countLabels(58, 66), 6);
+  EXPECT_EQ(data.countLabels(60, 100), 30);
+  EXPECT_EQ(data.documents(), 5);
+  DataIdentity identity = data.identity();
+  EXPECT_EQ(identity.bytes, 200);
+  EXPECT_EQ(identity.trainBytes, 200);
+}
+
+TEST(TokenFolder, ItsDescriptionIsItsIdentity) {
+  Folder folder;
+  auto digest = [&] {
+    return TokenDataset(openTokenFolder(folder.path), 0, 10, 100)
+        .identity()
+        .checksum;
+  };
+  uint64_t before = digest();
+  EXPECT_EQ(digest(), before);
+  folder.description["shards"][0]["xxh3"] = "1123456789abcdef";
+  folder.describe();
+  EXPECT_NE(digest(), before);
+}
+
+TEST(TokenFolder, ItsTableDecodes) {
+  Folder folder;
+  TokenTable table(openTokenFolder(folder.path).tablePath);
+  EXPECT_EQ(table.size(), 100);
+  EXPECT_EQ(table.decode({3, 99, 0, -1, 100, 12}), "3,99,0,12,");
+}
+
+TEST(TokenFolder, TablesThatAreDamagedAreRefused) {
+  TemporaryFolder folder;
+  auto refused = [&](const std::vector<uint64_t> &numbers,
+                     const std::string &texts) {
+    return messageOf([&] {
+      TokenTable(folder.write("table", bytesOf(numbers) + texts));
+    });
+  };
+  EXPECT_EQ(refused({2, 0, 1, 3}, "abc"), "");
+  for (const auto &numbers : std::vector<std::vector<uint64_t>>{
+           {},
+           {0},
+           {3, 0, 1, 3},
+           {~uint64_t{0}, 0, 1, 3},
+           {uint64_t{1} << 61, 0, 1, 3},
+           {2, 1, 1, 3},
+           {2, 0, 2, 1},
+           {2, 0, 1, 4},
+           {2, 0, 4, 3},
+           {2, 0, ~uint64_t{0}, 3}})
+    EXPECT_NE(refused(numbers, "abc").find("the table of tokens '"),
+              std::string::npos)
+        << numbers.size();
+}
+
+/// What is said of a folder whose description was changed, without its path.
+static std::string
+messageOfFolder(const std::function<void(Folder &)> &change,
+                int64_t vocabulary = 100) {
+  Folder folder;
+  change(folder);
+  std::string message = messageOf([&] {
+    TokenDataset data(openTokenFolder(folder.path), 0, 10, vocabulary);
+    firstRows(data, 9, 10);
+  });
+  for (size_t at; (at = message.find(folder.path)) != std::string::npos;)
+    message.replace(at, folder.path.size(), "F");
+  return message;
+}
+
+TEST(TokenFolder, DescriptionsThatAreWrongAreRefused) {
+  EXPECT_EQ(messageOfFolder([](Folder &) {}), "");
+  using Change = std::function<void(json &)>;
+  // A change, and what its message has.
+  std::vector<std::pair<Change, std::string>> cases{
+      {[](json &d) { d.erase("format"); }, "format"},
+      {[](json &d) { d["format"] = "tokens"; }, "expected \"fsdp tokens\""},
+      {[](json &d) { d["version"] = 2; }, "this program reads version 1"},
+      {[](json &d) { d["dtype"] = "i64"; }, "expected u16 or u32"},
+      {[](json &d) { d["dtype"] = "u32"; }, "expected 240"},
+      {[](json &d) { d["tokens"] = 101; }, "the shards have 100"},
+      {[](json &d) { d["tokens"] = -1; }, "tokens: expected an integer"},
+      {[](json &d) { d["shards"] = json::array(); }, "there are none"},
+      {[](json &d) { d["shards"] = 3; }, "shards"},
+      {[](json &d) { d["shards"][0]["tokens"] = 0; }, "tokens: expected"},
+      {[](json &d) { d["shards"][0]["tokens"] = 61; }, "expected 122"},
+      {[](json &d) { d["shards"][0]["tokens"] = int64_t{1} << 61; },
+       "more tokens than a file has"},
+      {[](json &d) { d["shards"][0]["file"] = "../ids-00000.bin"; },
+       "expected the name of a file in this folder"},
+      {[](json &d) { d["shards"][0]["file"] = "/etc/passwd"; },
+       "expected the name of a file in this folder"},
+      {[](json &d) { d["shards"][0]["file"] = ""; },
+       "expected the name of a file in this folder"},
+      {[](json &d) { d["shards"][0]["file"] = "other.bin"; },
+       "cannot read the tokens 'F/other.bin': No such file"},
+      {[](json &d) { d["shards"][0]["bytes"] = 121; }, "expected 120"},
+      {[](json &d) { d["shards"][1]["mask"]["bytes"] = 39; }, "expected 40"},
+      {[](json &d) { d["shards"][1]["mask"]["labels"] = 41; },
+       "more labels than tokens"},
+      {[](json &d) { d["documents"] = 0; }, "documents: expected"},
+      {[](json &d) { d["documents"] = 101; }, "more documents than tokens"},
+      {[](json &d) { d["documents"] = 4; }, "expected 32"},
+      {[](json &d) { d["document_starts"]["file"] = "ids-00000.bin"; },
+       "'ids-00000.bin' has 120 bytes, and tokens.json says 40"},
+      {[](json &d) { d.erase("document_starts"); }, "document_starts"},
+      {[](json &d) { d["largest_id"] = "many"; }, "largest_id"},
+      {[](json &d) { d["table"]["bytes"] = 8; }, "tokens.json says 8"},
+  };
+  for (const auto &[change, expected] : cases) {
+    std::string message = messageOfFolder([&](Folder &folder) {
+      change(folder.description);
+      folder.describe();
+    });
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_NE(message.find("F"), std::string::npos) << message;
+  }
+  EXPECT_EQ(cases.size(), 26u);
+}
+
+TEST(TokenFolder, FilesThatAreWrongAreRefused) {
+  std::vector<std::pair<std::function<void(Folder &)>, std::string>> cases{
+      {[](Folder &f) { f.write("tokens.json", ""); }, "F/tokens.json"},
+      {[](Folder &f) { f.write("tokens.json", "[]"); }, "F/tokens.json"},
+      {[](Folder &f) { f.write("tokens.json", "{\"format\": "); }, "line 1"},
+      {[](Folder &f) { std::filesystem::remove(f.path + "/tokens.json"); },
+       "cannot read the description of a token folder 'F/tokens.json'"},
+      {[](Folder &f) { f.write("ids-00000.bin", "short"); },
+       "was changed: 'ids-00000.bin' has 5 bytes, and tokens.json says 120; "
+       "write the folder anew with tools/fsdp-tokenize"},
+      {[](Folder &f) { f.write("documents.bin", std::string(40, '\1')); },
+       "was changed: its first document begins at token"},
+      {[](Folder &f) { std::filesystem::remove(f.path + "/mask-00001.bin"); },
+       "cannot read the tokens 'F/mask-00001.bin'"},
+      {[](Folder &f) {
+         std::filesystem::remove(f.path + "/table.bin");
+         mkdir((f.path + "/table.bin").c_str(), 0777);
+       },
+       "Is a directory"},
+      // An id that the description does not tell of is found when it is read.
+      {[](Folder &f) {
+         f.write("ids-00001.bin", bytesOf(counting<uint16_t>(70, 40)));
+       },
+       "which is not in the model's vocabulary, 0 to 99"}};
+  for (const auto &[change, expected] : cases)
+    EXPECT_NE(messageOfFolder(change).find(expected), std::string::npos)
+        << messageOfFolder(change);
+  EXPECT_EQ(messageOfFolder([](Folder &) {}, 99),
+            "the token folder 'F' is not of the model's tokenizer: it has id "
+            "99, and the model's vocabulary is 0 to 98; tokenize with the "
+            "model's tokenizer");
+}
+
+TEST(TokenFolder, WindowsThatDoNotFitAreRefused) {
+  Folder folder;
+  auto message = [&](double fraction, int64_t sequence) {
+    return messageOf([&] {
+      TokenDataset(openTokenFolder(folder.path), fraction, sequence, 100);
+    });
+  };
+  EXPECT_EQ(message(0, 99), "");
+  EXPECT_EQ(message(0, 100), "the token folder '" + folder.path +
+                                 "' has too few tokens: 100, 100 of them for "
+                                 "training up to the last document that is "
+                                 "held out whole, and a window needs 101; take "
+                                 "more text, or lower validation.fraction");
+  EXPECT_NE(message(0.9, 50).find("100, 25 of them for training"),
+            std::string::npos);
+}
+
+TEST(TokenFolder, MasksWithoutALabelAreRefused) {
+  Folder folder;
+  folder.write("ids-00000.bin", bytesOf(counting<uint16_t>(0, 60)));
+  folder.write("mask-00000.bin", std::string(60, '\0'));
+  json mask = folder.description["shards"][1]["mask"];
+  mask["file"] = "mask-00000.bin";
+  mask["bytes"] = 60;
+  mask["labels"] = 0;
+  folder.description["shards"][0]["mask"] = mask;
+  folder.describe();
+  EXPECT_EQ(messageOf([&] {
+              TokenDataset(openTokenFolder(folder.path), 0.4, 10, 100);
+            }),
+            "the token folder '" + folder.path +
+                "' marks none of the 60 tokens to train on as a label");
+}
+
+//===----------------------------------------------------------------------===//
+// Epochs
+//===----------------------------------------------------------------------===//
+
+TEST(WindowOrder, AnEpochHasEveryWindowOnce) {
+  Folder folder;
+  TokenDataset data(openTokenFolder(folder.path), 0, 10, 100);
+  data.setOrder(WindowOrder::Shuffled);
+  // 9 windows of 10 in 100 tokens, each followed by another one.
+  std::vector<std::vector<int32_t>> epochs;
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    std::vector<int32_t> firsts;
+    OwnedBatch batch(1, 10);
+    for (int64_t step = 9 * epoch; step < 9 * (epoch + 1); ++step) {
+      data.sampleTraining(5, step, {}, batch.view);
+      firsts.push_back(batch.tokens[0]);
+    }
+    epochs.push_back(firsts);
+    std::sort(firsts.begin(), firsts.end());
+    for (size_t i = 1; i < firsts.size(); ++i)
+      ASSERT_EQ(firsts[i], firsts[i - 1] + 10) << epoch;
+  }
+  std::sort(epochs.begin(), epochs.end());
+  EXPECT_EQ(std::unique(epochs.begin(), epochs.end()), epochs.end());
+}
+
+TEST(WindowOrder, EveryMeshSeesTheSame) {
+  Folder folder;
+  TokenDataset data(openTokenFolder(folder.path), 0, 8, 100);
+  for (WindowOrder order : {WindowOrder::Random, WindowOrder::Shuffled}) {
+    data.setOrder(order);
+    for (int64_t step = 0; step < 30; ++step) {
+      OwnedBatch whole(6, 8);
+      data.sampleTraining(2, step, {}, whole.view);
+      for (int64_t rows : {1, 2, 3})
+        for (int64_t columns : {1, 2, 4}) {
+          OwnedBatch part(6 / rows, 8 / columns);
+          for (int64_t row = 0; row < rows; ++row)
+            for (int64_t column = 0; column < columns; ++column) {
+              data.sampleTraining(2, step, {{row, rows}, {column, columns}},
+                                  part.view);
+              for (int64_t i = 0; i < part.view.rows; ++i)
+                for (int64_t j = 0; j < part.view.sequence; ++j)
+                  ASSERT_EQ(
+                      part.tokens[i * part.view.sequence + j],
+                      whole.tokens[(row * part.view.rows + i) * 8 +
+                                   column * part.view.sequence + j]);
+            }
+        }
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Megatron
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Sequences of 5, 0, 7 and 20 ids, in three documents.
+struct Megatron {
+  std::string magic{"MMIDIDX\0\0", 9};
+  uint64_t version = 1;
+  uint8_t type = 8;
+  uint64_t sequences = 4, documents = 4;
+  std::vector<int32_t> lengths{5, 0, 7, 20};
+  std::vector<int64_t> offsets{0, 10, 10, 24};
+  std::vector<int64_t> firsts{0, 2, 3, 4};
+  std::string more, ids = bytesOf(counting<uint16_t>(0, 32));
+
+  std::string index() const {
+    return magic + bytesOf<uint64_t>({version}) + static_cast<char>(type) +
+           bytesOf<uint64_t>({sequences, documents}) + bytesOf(lengths) +
+           bytesOf(offsets) + bytesOf(firsts) + more;
+  }
+  std::string write(const TemporaryFolder &folder) const {
+    folder.write("m.bin", ids);
+    folder.write("m.idx", index());
+    return folder.path + "/m";
+  }
+};
+
+} // namespace
+
+TEST(MegatronTokens, AreReadByEitherName) {
+  TemporaryFolder folder;
+  std::string prefix = Megatron().write(folder);
+  for (const char *end : {"", ".idx", ".bin"}) {
+    TokenDataset data(openMegatron(prefix + end), 0.5, 4, 32);
+    EXPECT_EQ(data.documents(), 3);
+    // Documents begin at 0, 5 and 12.
+    EXPECT_EQ(data.trainTokens(), 12);
+    EXPECT_EQ(data.firstIds(3), (std::vector<int32_t>{12, 13, 14}));
+    for (int32_t id : firstRows(data, 20, 4))
+      EXPECT_LT(id, 12);
+  }
+  Megatron wide;
+  wide.type = 4;
+  wide.offsets = {0, 20, 20, 48};
+  wide.more = std::string(4, '\1'); // modes
+  wide.ids = bytesOf(counting<int32_t>(70000, 32));
+  wide.write(folder);
+  EXPECT_EQ(TokenDataset(openMegatron(prefix), 0, 4, 80000).firstIds(2),
+            (std::vector<int32_t>{70000, 70001}));
+}
+
+TEST(MegatronTokens, AreKnownAgain) {
+  TemporaryFolder folder;
+  Megatron files;
+  auto digest = [&] { return openMegatron(files.write(folder)).digest; };
+  uint64_t before = digest();
+  EXPECT_EQ(digest(), before);
+  files.ids[40] ^= 1;
+  EXPECT_NE(digest(), before);
+  files.ids[40] ^= 1;
+  files.firsts[1] = 1;
+  EXPECT_NE(digest(), before);
+}
+
+TEST(MegatronTokens, ThatAreWrongAreRefused) {
+  using Change = std::function<void(Megatron &)>;
+  constexpr uint64_t kMany = uint64_t{1} << 62;
+  std::vector<std::pair<Change, std::string>> cases{
+      {[](Megatron &m) { m.magic[0] = 'X'; }, "it does not begin with MMIDIDX"},
+      {[](Megatron &m) { m.version = 2; }, "is of version 2"},
+      {[](Megatron &m) { m.type = 6; }, "type 6 (f64)"},
+      {[](Megatron &m) { m.type = 0; }, "type 0,"},
+      {[](Megatron &m) { m.type = 255; }, "type 255,"},
+      {[](Megatron &m) { m.type = 5; }, "type 5 (i64)"},
+      {[](Megatron &m) { m.type = 4; }, "has sequence 1 at byte 10"},
+      {[](Megatron &m) { m.sequences = 0; }, "it has 0 sequences"},
+      {[](Megatron &m) { m.sequences = 5; }, "its 5 sequences take"},
+      {[](Megatron &m) { m.sequences = 3; }, "an array of 4"},
+      {[=](Megatron &m) { m.sequences = kMany; }, "sequences"},
+      {[=](Megatron &m) { m.sequences = ~uint64_t{0}; }, "sequences"},
+      {[=](Megatron &m) { m.documents = kMany; }, "for its documents"},
+      {[=](Megatron &m) { m.documents = ~uint64_t{0}; }, "for its documents"},
+      {[](Megatron &m) { m.documents = 0; }, "an array of 0"},
+      {[](Megatron &m) { m.documents = 1; }, "an array of 1"},
+      {[](Megatron &m) { m.documents = 3; }, "bytes, and its 4 sequences"},
+      {[](Megatron &m) { m.lengths[2] = -7; }, "a length of -7"},
+      {[](Megatron &m) { m.lengths[0] = 6; }, "has sequence 1 at byte 10"},
+      {[](Megatron &m) { m.lengths[3] = 21; }, "tells of 33 tokens"},
+      {[](Megatron &m) { m.lengths[3] = 0x7fffffff; }, "are they of one pair"},
+      {[](Megatron &m) { m.lengths = {0, 0, 0, 0}; m.offsets = {0, 0, 0, 0}; },
+       "has no tokens"},
+      {[](Megatron &m) { m.offsets[1] = -10; }, "has sequence 1 at byte -10"},
+      {[](Megatron &m) { m.offsets[3] = 26; }, "has sequence 3 at byte 26"},
+      {[](Megatron &m) { m.firsts[0] = 1; }, "has document 0 at sequence 1"},
+      {[](Megatron &m) { m.firsts[2] = 1; }, "has document 2 at sequence 1"},
+      {[](Megatron &m) { m.firsts[2] = 5; }, "has document 2 at sequence 5"},
+      {[](Megatron &m) { m.firsts[3] = 3; }, "has document 3 at sequence 3"},
+      {[](Megatron &m) { m.more = "abc"; }, "bytes, and its 4 sequences"},
+      {[](Megatron &m) { m.ids.pop_back(); }, "has 63 bytes"},
+      {[](Megatron &m) { m.ids.clear(); }, "has 0 bytes"},
+  };
+  for (const auto &[change, expected] : cases) {
+    TemporaryFolder folder;
+    Megatron files;
+    change(files);
+    std::string message = messageOf([&] { openMegatron(files.write(folder)); });
+    EXPECT_NE(message.find(expected), std::string::npos)
+        << expected << ": " << message;
+  }
+  EXPECT_EQ(cases.size(), 31u);
+  // Cut short anywhere.
+  Megatron files;
+  std::string index = files.index();
+  for (size_t size = 0; size < index.size(); ++size) {
+    TemporaryFolder folder;
+    std::string prefix = files.write(folder);
+    folder.write("m.idx", index.substr(0, size));
+    EXPECT_NE(messageOf([&] { openMegatron(prefix); }), "") << size;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// llm.c
+//===----------------------------------------------------------------------===//
+
+static std::string llmcFile(int32_t magic, int32_t version, int32_t count,
+                            const std::string &ids) {
+  std::vector<int32_t> header(256, 0);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = count;
+  return bytesOf(header) + ids;
+}
+
+static constexpr int32_t kGpt2 = 20240520, kLlama3 = 20240801;
+
+TEST(LlmcTokens, FilesFollowByName) {
+  TemporaryFolder folder;
+  folder.write("t_2.bin", llmcFile(kGpt2, 1, 20, bytesOf(counting<uint16_t>(30, 20))));
+  folder.write("t_1.bin", llmcFile(kGpt2, 1, 30, bytesOf(counting<uint16_t>(0, 30))));
+  folder.write("val.bin", llmcFile(kLlama3, 7, 9, bytesOf(counting<uint32_t>(99990, 9))));
+  TokenDataset data(openLlmc(folder.path + "/t_*.bin"), 0.1, 49 - 5, 50);
+  EXPECT_EQ(data.documents(), 0);
+  EXPECT_EQ(data.trainTokens(), 45);
+  std::vector<int32_t> row = firstRows(data, 1, 44);
+  for (int32_t i = 0; i < 44; ++i)
+    EXPECT_EQ(row[i], i);
+  TokenDataset wide(openLlmc(folder.path + "/val.bin"), 0, 8, 100000);
+  EXPECT_EQ(wide.firstIds(2), (std::vector<int32_t>{99990, 99991}));
+  EXPECT_NE(messageOf([&] {
+              firstRows(TokenDataset(openLlmc(folder.path + "/val.bin"), 0, 8,
+                                     99995),
+                        1, 8);
+            }).find("has id 99995 at token 5, which is not in the model's "
+                    "vocabulary, 0 to 99994"),
+            std::string::npos);
+}
+
+TEST(LlmcTokens, ThatAreWrongAreRefused) {
+  TemporaryFolder folder;
+  std::string ids = bytesOf(counting<uint16_t>(0, 20));
+  std::vector<std::pair<std::string, std::string>> cases{
+      {"", "it has 0 bytes, and the header takes 1024"},
+      {std::string(1023, '\0'), "it has 1023 bytes"},
+      {std::string(1024, '\0'), "its first number is 0"},
+      {llmcFile(20240522, 1, 20, ids), "its first number is 20240522"},
+      {llmcFile(kGpt2, 2, 20, ids), "it is of version 2"},
+      {llmcFile(kLlama3, 1, 20, ids), "it is of version 1"},
+      {llmcFile(kGpt2, 1, 0, ""), "its header tells of 0 tokens"},
+      {llmcFile(kGpt2, 1, -20, ids), "its header tells of -20 tokens"},
+      {llmcFile(kGpt2, 1, 21, ids), "its header tells of 21 tokens"},
+      {llmcFile(kGpt2, 1, 19, ids), "its header tells of 19 tokens"},
+      {llmcFile(kGpt2, 1, 0x7fffffff, ids), "was it copied whole?"},
+      {llmcFile(kLlama3, 7, 20, ids), "its header tells of 20 tokens"},
+      {ids + std::string(1024, ' '), "bare ids are training.dataset = ids"}};
+  for (const auto &[bytes, expected] : cases) {
+    std::string path = folder.write("t.bin", bytes);
+    std::string message = messageOf([&] { openLlmc(path); });
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+  }
+  EXPECT_NE(messageOf([&] { openLlmc(folder.path + "/none*"); })
+                .find("No such file or directory"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { openLlmc(folder.path); }).find("Is a directory"),
+            std::string::npos);
+}
