@@ -5,6 +5,7 @@
 #include "fsdp/Support/Json.h"
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -53,9 +54,7 @@ std::unique_ptr<DataFile> FolderReader::open(const JsonField &file,
                                              int64_t bytes) const {
   JsonField field = file.at("file");
   std::string plain = field.string();
-  // No other folder's file, and no hidden one.
-  if (plain.empty() || plain.rfind(".", 0) == 0 ||
-      plain.find('/') != std::string::npos)
+  if (plain.empty() || std::filesystem::path(plain).filename() != plain)
     field.fail("expected the name of a file in this folder");
   if (file.at("bytes").integer() != bytes)
     file.at("bytes").fail("expected " + std::to_string(bytes) +

@@ -16,6 +16,7 @@ from support.commands import expect
 
 GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens", pathlib.Path(sys.argv[2])
 SEQUENCE, STEPS = 16, 30
+NEAR = 1e-6
 SETTINGS = {"model__vocab_size": 300, "training__seq_len": SEQUENCE,
             "training__dataset": "tokens", "optimizer__lr": 0.01}
 # Of one global batch of 4 rows: ranks, rows of each at a time, degree of tensor parallelism.
@@ -94,8 +95,9 @@ def compare_meshes():
     first = losses["one"]
     expect(len(first) == STEPS and first[-1] < 0.6 * first[0], f"nothing is learnt: {first}")
     for mesh, found in losses.items():
-        # Products over tensor parallel ranks are summed in another order.
-        near = 2e-5 if MESHES[mesh][2] > 1 else 0
+        # A rank adds up the losses of its rows first, and products over tensor
+        # parallel ranks are summed in another order.
+        near = 2e-5 if MESHES[mesh][2] > 1 else NEAR
         expect(all(abs(a - b) <= near * b for a, b in zip(found, first)),
                f"{mesh}: {found} instead of {first}")
     return len(losses)
@@ -108,7 +110,8 @@ def resume_elsewhere():
     shutil.rmtree(WORK / "saved-run" / "checkpoint" / "step-30")
     shutil.rmtree(WORK / "saved-run" / "checkpoint" / "step-20")
     rest, _ = train("four", "saved-run", **saving)
-    expect(rest == whole[10:], f"{rest} instead of {whole[10:]}")
+    expect(all(abs(a - b) <= NEAR * b for a, b in zip(rest, whole[10:])) and len(rest) == 20,
+           f"{rest} instead of {whole[10:]}")
     changed = WORK / "changed"
     shutil.copytree(GOLDEN / "folder", changed)
     description = (changed / "tokens.json").read_text()
