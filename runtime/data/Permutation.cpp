@@ -10,10 +10,10 @@ Permutation::Permutation(int64_t count, uint64_t key)
     ++halfBits;
 }
 
-/// A permutation of the numbers of 2 halfBits bits. Three rounds are
-/// pseudorandom; a fourth is strong.
+/// A permutation of the numbers of 2 halfBits bits. Four rounds would do for
+/// many numbers; halves of few bits need more to favour no order.
 uint64_t Permutation::mix(uint64_t number) const {
-  constexpr uint32_t kRounds = 4;
+  constexpr uint32_t kRounds = 12;
   uint64_t mask = (uint64_t{1} << halfBits) - 1;
   uint64_t left = number >> halfBits, right = number & mask;
   for (uint32_t round = 0; round < kRounds; ++round) {

@@ -186,7 +186,7 @@ TEST(ByteDataset, ATextThatIsCutMeanwhileIsAnError) {
   TemporaryFolder folder;
   std::string path = folder.write("t", countingText(3000000));
   ByteDataset data(path, 0.5, 8);
-  EXPECT_EQ(data.source().checksum(), checksumOf(countingText(3000000)));
+  EXPECT_EQ(data.identity().checksum, checksumOf(countingText(3000000)));
   std::filesystem::resize_file(path, 100);
   OwnedBatch batch(8, 8);
   std::string cut = "cannot read the text '" + path + "' at byte ";
@@ -194,7 +194,7 @@ TEST(ByteDataset, ATextThatIsCutMeanwhileIsAnError) {
                         "3000000 bytes; leave it as it is until the run is "
                         "over";
   EXPECT_EQ(messageOf([&] { data.heldOutText(9); }), cut + "1500000" + changed);
-  EXPECT_EQ(messageOf([&] { data.source().checksum(); }),
+  EXPECT_EQ(messageOf([&] { data.identity(); }),
             cut + "100" + changed);
   EXPECT_EQ(messageOf([&] {
               data.sampleTraining(1, 0, {}, batch.view);
@@ -270,8 +270,8 @@ TEST(IdsDataset, AllTypesAreReadAlike) {
     EXPECT_EQ(batch.targets[7], 317);
     EXPECT_EQ(batch.targets[8], kIgnoredTarget);
   }
-  EXPECT_EQ(narrow.trainBytes(), 18);
-  EXPECT_EQ(wide.trainBytes(), 36);
+  EXPECT_EQ(narrow.identity().trainBytes, 18);
+  EXPECT_EQ(wide.identity().trainBytes, 36);
 }
 
 // The same windows as of a text: the position in the data is no other.

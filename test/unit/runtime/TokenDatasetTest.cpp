@@ -462,7 +462,7 @@ TEST(MegatronTokens, ThatAreWrongAreRefused) {
       {[](Megatron &m) { m.type = 4; }, "has sequence 1 at byte 10"},
       {[](Megatron &m) { m.sequences = 0; }, "it has 0 sequences"},
       {[](Megatron &m) { m.sequences = 5; }, "its 5 sequences take"},
-      {[](Megatron &m) { m.sequences = 3; }, "an array of 4"},
+      {[](Megatron &m) { m.sequences = 3; }, "its 3 sequences take"},
       {[=](Megatron &m) { m.sequences = kMany; }, "sequences"},
       {[=](Megatron &m) { m.sequences = ~uint64_t{0}; }, "sequences"},
       {[=](Megatron &m) { m.documents = kMany; }, "for its documents"},
