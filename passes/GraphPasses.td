@@ -8,6 +8,28 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MaskDocuments : Pass<"nn-mask-documents", "::mlir::ModuleOp"> {
+  let summary = "Lets attention see the document of each query alone";
+  let description = [{
+    Gives every program with causal attention one more argument, "document_starts": where in its row the
+    document of each token begins. Each causal nn.attention takes it as `starts`. So the documents of a row do
+    not see each other, and packing several into a row changes nothing for any of them. Positions are still
+    those in the row.
+
+    The pass runs first, on the traced programs. It fails where attention has starts already, where queries have
+    different numbers of rows or positions, and where no attention is causal.
+
+    ```mlir
+    func.func @forward(%tokens: tensor<2x8xi32> {nn.name = "tokens"}) {
+      %o, %lse = nn.attention %q, %k, %v scale 5.0e-01 {causal} : …
+    // becomes
+    func.func @forward(%tokens: tensor<2x8xi32> {nn.name = "tokens"}, %starts: tensor<2x8xi32> {nn.name = "document_starts"}) {
+      %o, %lse = nn.attention %q, %k, %v from %starts scale 5.0e-01 {causal} : …
+    ```
+  }];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
 def Precision : Pass<"nn-precision", "::mlir::ModuleOp"> {
   let summary = "Turns an f32 program into a mixed-precision one";
   let description = [{

@@ -20,6 +20,8 @@ using namespace fsdp;
 //===----------------------------------------------------------------------===//
 
 static void addGraph(OpPassManager &pm, const CompileOptions &options) {
+  if (options.training.documentMask)
+    pm.addPass(createMaskDocuments());
   // First of all: a parameter is sharded in the type that it is used in, and
   // gradients get the types of what they belong to.
   // ParamDtype::Auto leaves a text in the types that it states.

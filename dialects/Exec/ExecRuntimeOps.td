@@ -78,6 +78,7 @@ def Exec_GemmAddOp : Exec_RuntimeOp<"gemm_add", "gemmAdd",
 defvar attentionQuery = "batch qLen heads headDim";
 defvar attentionKey = "batch kvLen kvHeads headDim";
 defvar attentionLse = "batch heads qLen";
+defvar attentionStarts = "batch qLen";
 defvar attentionParams = (ins F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$cap, UnitAttr:$plain);
 defvar attentionDescriptor = [{
@@ -86,11 +87,12 @@ defvar attentionDescriptor = [{
 }];
 
 def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
-    [Buf<"q", "T", attentionQuery>, Buf<"k", "T", attentionKey>, Buf<"v", "T", attentionKey>],
+    [Buf<"q", "T", attentionQuery>, Buf<"k", "T", attentionKey>, Buf<"v", "T", attentionKey>,
+     OptionalBuf<"starts", "i32", attentionStarts>],
     [Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>]> {
   let summary = "Attention with the logarithm of every row's sum of exponentials";
   let prose = [{
-    See nn.attention, also for `causal`, `window` and `cap`. With `plain` it is the reference attention of the
+    See nn.attention, also for `starts`, `causal`, `window` and `cap`. With `plain` it is the reference attention of the
     runtime, which produces the same bits on every target, instead of the library's attention.
 
     Example:
@@ -103,7 +105,7 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
 
     Constraints: 1. – 5. as of every operation of the runtime; 6. `heads` is a
     multiple of `kvHeads`; 7. `window` needs `causal` and equal lengths, and is at least 1; 8. `cap` is
-    positive and finite.
+    positive and finite; 9. `starts` needs `causal`.
   }];
   let lowersFrom = "nn.attention";
   let params = attentionParams;
@@ -115,7 +117,8 @@ def Exec_AttentionOp : Exec_RuntimeOp<"attention", "attention",
 
 def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
     [Buf<"q", "T", attentionQuery>, Buf<"k", "T", attentionKey>, Buf<"v", "T", attentionKey>,
-     Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>, Buf<"dout", "T", attentionQuery>],
+     Buf<"out", "T", attentionQuery>, Buf<"lse", "f32", attentionLse>, Buf<"dout", "T", attentionQuery>,
+     OptionalBuf<"starts", "i32", attentionStarts>],
     [Buf<"dq", "T", attentionQuery>, Buf<"dk", "T", attentionKey>, Buf<"dv", "T", attentionKey>]> {
   let summary = "Gradients of attention";
   let prose = [{
@@ -129,7 +132,7 @@ def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
         workspace(%s : memref<8192xi8>) {causal, scale = 2.5e-01 : f64}
     ```
 
-    Constraints: 1. – 8. as of exec.attention.
+    Constraints: 1. – 9. as of exec.attention.
   }];
   let lowersFrom = "nn.attention_grad";
   let params = attentionParams;

@@ -109,6 +109,7 @@ template <typename OpT> static rt::AttentionDesc describeAttention(OpT op) {
   int64_t window = op.getWindow().value_or(0);
   desc.window = window < desc.kvLen ? window : 0;
   desc.cap = op.getCap() ? op.getCap()->convertToDouble() : 0;
+  desc.starts = bool(bufferOf(op, "starts"));
   return desc;
 }
 
@@ -149,6 +150,9 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
   if (std::optional<APFloat> cap = op.getCap();
       cap && (!cap->isFinite() || cap->isNegative() || cap->isZero()))
     return op.emitOpError("has a cap that is not positive and finite");
+  // 9.
+  if (bufferOf(op, "starts") && !op.getCausal())
+    return op.emitOpError("has starts of documents, which need 'causal'");
   return success();
 }
 

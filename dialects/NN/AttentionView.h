@@ -19,9 +19,13 @@ struct AttentionView {
   /// it stays.
   double cap = 0;
 
-  /// Of `keys` keys, query i sees [firstKey(i), endKey(i, keys)).
+  /// Of `keys` keys, query i sees [firstKey(i), endKey(i, keys)), or, of a
+  /// document that begins at `start`, [firstKey(i, start), endKey(i, keys)).
   int64_t firstKey(int64_t i) const {
     return window == 0 ? 0 : std::max<int64_t>(i - window + 1, 0);
+  }
+  int64_t firstKey(int64_t i, int64_t start) const {
+    return std::max(firstKey(i), std::min(start, i));
   }
   int64_t endKey(int64_t i, int64_t keys) const {
     return causal ? std::min(i + 1, keys) : keys;

@@ -121,13 +121,13 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Value query,
 // A window that hides nothing is left out, as the folder does.
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value query,
                         Value key, Value value, double scale,
-                        const AttentionView &view) {
+                        const AttentionView &view, Value starts) {
   ArrayRef<int64_t> q = shapeOf(query);
   Type statistic = accumulationType(typeOf(query).getElementType());
   bool hides = view.window != 0 && view.window < shapeOf(key)[1];
   build(builder, state, query.getType(),
         RankedTensorType::get({q[0], q[2], q[1]}, statistic), query, key, value,
-        builder.getF64FloatAttr(scale),
+        starts, builder.getF64FloatAttr(scale),
         view.causal ? builder.getUnitAttr() : UnitAttr(),
         hides ? builder.getI64IntegerAttr(view.window) : IntegerAttr(),
         view.cap != 0 ? builder.getF64FloatAttr(view.cap) : FloatAttr());

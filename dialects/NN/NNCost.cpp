@@ -67,7 +67,7 @@ int64_t AttentionGradOp::getModelFlops() {
 
 /// Of all scores the share that is visible, as the area in the square of
 /// queries and keys: under the diagonal a half of it, and of n x n scores with
-/// a window of w n w - w^2 / 2.
+/// a window of w n w - w^2 / 2. What starts of documents hide is not known.
 template <typename OpT> static int64_t visibleFlops(OpT op) {
   int64_t all = op.getFlops(), keys = shapeOf(op.getKey())[1];
   AttentionView view = op.getView();

@@ -35,6 +35,13 @@ class NN_Rule<string notation> : NN_ShardingFact<"`" # notation # "`",
 class NN_RuleIf<string condition, string name, string notation, string otherwise>
     : NN_ShardingFact<"`" # notation # "` " # name # ", otherwise `" # otherwise # "`",
         "return shardingRule(*this, " # condition # " ? \"" # notation # "\" : \"" # otherwise # "\");">;
+/// The same of two conditions, of which the first that holds counts.
+class NN_RuleIfElse<string first, string firstName, string firstNotation, string second, string secondName,
+    string secondNotation, string otherwise>
+    : NN_ShardingFact<"`" # firstNotation # "` " # firstName # ", `" # secondNotation # "` " # secondName
+            # ", otherwise `" # otherwise # "`",
+        "return shardingRule(*this, " # first # " ? \"" # firstNotation # "\" : " # second # " ? \"" # secondNotation
+            # "\" : \"" # otherwise # "\");">;
 /// The op's own getShardingRule.
 class NN_OwnRule<string text> : NN_ShardingFact<text, "">;
 

@@ -352,31 +352,43 @@ def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>,
 
     A window of kv_len or more hides nothing. Canonicalisation drops it, so it costs no bit.
 
+    `starts`, of shape [batch, q_len], says where the document of each query begins, as its position in the row:
+    the score of query i and key j is also hidden where j < starts(i). A row then has several documents that do
+    not see each other (packing). A start after the query counts as the query's position, one below 0 as 0.
+
     Example:
     ```mlir
     %o, %lse = nn.attention %q, %k, %v scale 1.25e-01 {causal}
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
     %p, %lse2 = nn.attention %q, %k, %v scale 1.25e-01 {cap = 5.0e+01 : f64, causal, window = 128 : i64}
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
+    %d, %lse3 = nn.attention %q, %k, %v from %starts scale 1.25e-01 {causal}
+        : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>, tensor<2x256xi32>
     ```
 
     Constraints: 1. q has shape [batch, q_len, heads, head_dim]; 2. k and v
     have equal shapes [batch, kv_len, kv_heads, head_dim] with the same batch
     and head_dim; 3. heads is a multiple of kv_heads; 4. lse has shape [batch,
     heads, q_len]; 5. `causal` needs q_len = kv_len; 6. `window` needs `causal`
-    and is at least 1; 7. `cap` is positive and finite.
+    and is at least 1; 7. `cap` is positive and finite; 8. `starts` needs `causal` and has shape [batch, q_len].
   }];
-  let sharding = NN_RuleIf<"getCausal()", "with `causal`",
+  let sharding = NN_RuleIfElse<"getStarts()", "with `starts`",
+      "b q! (k g) d!, b s! k d!, b s! k d!, b q! -> b q! (k g) d!, b (k g) q!",
+      "getCausal()", "with `causal`",
       "b q! (k g) d!, b s! k d!, b s! k d! -> b q! (k g) d!, b (k g) q!",
       "b q (k g) d!, b s! k d!, b s! k d! -> b q (k g) d!, b (k g) q">;
   let linear = NN_NotLinear;
   let flops = NN_OwnFlops<"4 x elements of `query` x positions of `key`, hidden ones included">;
   let precision = NN_MatrixPrecision;
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
-                       NN_FloatTensor:$value, F64Attr:$scale, UnitAttr:$causal,
+                       NN_FloatTensor:$value, Optional<NN_IntTensor>:$starts,
+                       F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap);
   let results = (outs NN_FloatTensor:$result, NN_FloatTensor:$lse);
-  let assemblyFormat = "$query `,` $key `,` $value `scale` $scale attr-dict `:` type($query) `,` type($key) `,` type($lse)";
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`from` $starts^)? `scale` $scale
+    attr-dict `:` type($query) `,` type($key) `,` type($lse) (`,` type($starts)^)?
+  }];
   let hasFolder = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = attentionView;
@@ -385,7 +397,8 @@ def NN_AttentionOp : NN_PureOp<"attention", [AllTypesMatch<["query", "result"]>,
                    "::mlir::Value":$value, "double":$scale, "bool":$causal)>,
     OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
                    "::mlir::Value":$value, "double":$scale,
-                   "const ::fsdp::nn::AttentionView &":$view)>];
+                   "const ::fsdp::nn::AttentionView &":$view,
+                   CArg<"::mlir::Value", "{}">:$starts)>];
 }
 
 // dk and dv are sums over queries and over the heads that share a key.
@@ -400,9 +413,11 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
         : tensor<2x256x16x64xf32>, tensor<2x256x8x64xf32>, tensor<2x16x256xf32>
     ```
 
-    Constraints: 1. – 7. as of nn.attention.
+    Constraints: 1. – 8. as of nn.attention.
   }];
-  let sharding = NN_RuleIf<"getCausal()", "with `causal`",
+  let sharding = NN_RuleIfElse<"getStarts()", "with `starts`",
+      "b q! (k g) d!, b s! k d!, b s! k d!, b q! (k g) d!, b (k g) q!, b q! (k g) d!, b q! -> b q! (k g) d!, b s! k d!, b s! k d!",
+      "getCausal()", "with `causal`",
       "b q! (k g) d!, b s! k d!, b s! k d!, b q! (k g) d!, b (k g) q!, b q! (k g) d! -> b q! (k g) d!, b s! k d!, b s! k d!",
       "b q (k g) d!, b s! k d!, b s! k d!, b q (k g) d!, b (k g) q, b q (k g) d! -> b q (k g) d!, b s! k d!, b s! k d!">;
   let linear = NN_LinearIn<"cotangent">;
@@ -411,13 +426,13 @@ def NN_AttentionGradOp : NN_PureOp<"attention_grad", [AllTypesMatch<["query", "o
   let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key,
                        NN_FloatTensor:$value, NN_FloatTensor:$output,
                        NN_FloatTensor:$lse, NN_FloatTensor:$cotangent,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<NN_IntTensor>:$starts, F64Attr:$scale, UnitAttr:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap);
   let results = (outs NN_FloatTensor:$query_grad, NN_FloatTensor:$key_grad,
                       NN_FloatTensor:$value_grad);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $output `,` $lse `,` $cotangent `scale` $scale
-    attr-dict `:` type($query) `,` type($key) `,` type($lse)
+    $query `,` $key `,` $value `,` $output `,` $lse `,` $cotangent (`from` $starts^)? `scale` $scale
+    attr-dict `:` type($query) `,` type($key) `,` type($lse) (`,` type($starts)^)?
   }];
   let hasFolder = 1;
   let hasVerifier = 1;

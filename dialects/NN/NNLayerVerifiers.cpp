@@ -261,7 +261,15 @@ template <typename OpT> static LogicalResult verifyAttentionOp(OpT op) {
   if (failed(verifyAttention(op, op.getQuery(), op.getKey(), op.getLse(),
                              op.getCausal())))
     return failure();
-  return verifyView(op, op.getWindow(), op.getCap(), op.getCausal());
+  if (failed(verifyView(op, op.getWindow(), op.getCap(), op.getCausal())))
+    return failure();
+  // 8.
+  if (!op.getStarts())
+    return success();
+  if (!op.getCausal())
+    return op.emitOpError("expects `causal` beside starts of documents");
+  return expectShape(op, "the starts", op.getStarts(),
+                     shapeOf(op.getQuery()).take_front(2));
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttentionOp(*this); }

@@ -377,8 +377,8 @@ void AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
   auto gradient = AttentionGradOp::create(
       builder, getLoc(), getQuery().getType(), getKey().getType(),
       getValue().getType(), getQuery(), getKey(), getValue(), getResult(),
-      getLse(), cotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
-      getCapAttr());
+      getLse(), cotangents[0], getStarts(), getScaleAttr(), getCausalAttr(),
+      getWindowAttr(), getCapAttr());
   llvm::copy(gradient.getResults(), operandCotangents.begin());
 }
 

@@ -79,10 +79,12 @@ std::string Tables::gemm(const rt::GemmDesc &desc) {
 
 std::string Tables::attention(const rt::AttentionDesc &desc) {
   std::string view;
-  if (desc.window != 0 || desc.cap != 0) {
+  if (desc.window != 0 || desc.cap != 0 || desc.starts) {
     view = llvm::formatv(", {0}, {1}", desc.window, literal(desc.cap));
     hasViews = true;
   }
+  if (desc.starts)
+    view += ", true";
   std::string initializer =
       llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}{10}}",
                     desc.batch, desc.qLen, desc.kvLen, desc.heads, desc.kvHeads,
@@ -94,6 +96,8 @@ std::string Tables::attention(const rt::AttentionDesc &desc) {
     name += llvm::formatv("_window_{0}", desc.window);
   if (desc.cap != 0)
     name += "_capped";
+  if (desc.starts)
+    name += "_documents";
   return attentions.entry(initializer, name);
 }
 
@@ -195,7 +199,7 @@ void Tables::print(llvm::raw_ostream &os) const {
       os,
       "Attention: batch, query length, key length, heads, key "
       "heads, head size,\n// scale, causal, type, without the library" +
-          std::string(hasViews ? ", window, cap of scores." : "."),
+          std::string(hasViews ? ", window, cap of scores, starts of documents." : "."),
       "AttentionDesc", "attentions");
   groups.printLists(os, "Groups of ranks: mesh axis, ranks before, size.",
                     "AxisRef", "group_");

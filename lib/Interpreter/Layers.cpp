@@ -271,11 +271,13 @@ namespace {
 
 /// Indices and scores of one attention problem.
 struct AttentionProblem {
-  AttentionProblem(const DenseTensor &q, const DenseTensor &k, double scale,
+  /// `starts` may be null.
+  AttentionProblem(const DenseTensor &q, const DenseTensor &k,
+                   const DenseTensor *starts, double scale,
                    const nn::AttentionView &view)
       : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]),
         heads(q.shape[2]), kvHeads(k.shape[2]), dim(q.shape[3]), scale(scale),
-        view(view) {}
+        view(view), starts(starts) {}
 
   int64_t query(int64_t b, int64_t position, int64_t head) const {
     return ((b * queries + position) * heads + head) * dim;
@@ -284,8 +286,12 @@ struct AttentionProblem {
     return ((b * keys + position) * kvHeads + head / (heads / kvHeads)) * dim;
   }
   /// The keys that a query sees.
-  llvm::iota_range<int64_t> visible(int64_t position) const {
-    return llvm::seq(view.firstKey(position), view.endKey(position, keys));
+  llvm::iota_range<int64_t> visible(int64_t b, int64_t position) const {
+    int64_t first = view.firstKey(position);
+    if (starts)
+      first = view.firstKey(position, static_cast<int64_t>(
+                                          starts->values[b * queries + position]));
+    return llvm::seq(first, view.endKey(position, keys));
   }
   /// Of the product of query and key.
   double score(double product) const {
@@ -313,24 +319,31 @@ struct AttentionProblem {
   int64_t batch, queries, keys, heads, kvHeads, dim;
   double scale;
   nn::AttentionView view;
+  const DenseTensor *starts;
 };
+
+/// The operand after the first `count`, if there is one.
+const DenseTensor *operandAfter(const Tensors &in, size_t count) {
+  return in.size() > count ? &in[count] : nullptr;
+}
 
 } // namespace
 
+// Operands: q, k, v, perhaps starts.
 Tensors attention(const Tensors &in, double scale,
                   const nn::AttentionView &view) {
   const DenseTensor &q = in[0], &k = in[1], &v = in[2];
-  AttentionProblem p(q, k, scale, view);
+  AttentionProblem p(q, k, operandAfter(in, 3), scale, view);
   DenseTensor o = DenseTensor::full(q.shape);
   DenseTensor lse = DenseTensor::full({p.batch, p.heads, p.queries});
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
     std::vector<double> scores;
-    for (int64_t j : p.visible(i))
+    for (int64_t j : p.visible(b, i))
       scores.push_back(p.score(
           p.dot(&q.values[p.query(b, i, h)], &k.values[p.key(b, j, h)])));
     double total = logSumExp(scores.data(), scores.size());
     lse.values[(b * p.heads + h) * p.queries + i] = total;
-    for (auto [j, score] : llvm::zip_equal(p.visible(i), scores))
+    for (auto [j, score] : llvm::zip_equal(p.visible(b, i), scores))
       for (int64_t d = 0; d < p.dim; ++d)
         o.values[p.query(b, i, h) + d] +=
             std::exp(score - total) * v.values[p.key(b, j, h) + d];
@@ -338,20 +351,20 @@ Tensors attention(const Tensors &in, double scale,
   return {o, lse};
 }
 
-// Operands: q, k, v, o, lse, do.
+// Operands: q, k, v, o, lse, do, perhaps starts.
 Tensors attentionGrad(const Tensors &in, double scale,
                       const nn::AttentionView &view) {
   const DenseTensor &q = in[0], &k = in[1], &v = in[2], &o = in[3],
                     &lse = in[4];
   const DenseTensor &dO = in[5];
-  AttentionProblem p(q, k, scale, view);
+  AttentionProblem p(q, k, operandAfter(in, 6), scale, view);
   DenseTensor dq = DenseTensor::full(q.shape);
   DenseTensor dk = DenseTensor::full(k.shape), dv = dk;
   p.forEach([&](int64_t b, int64_t h, int64_t i) {
     int64_t row = p.query(b, i, h);
     double delta = p.dot(&dO.values[row], &o.values[row]);
     double total = lse.values[(b * p.heads + h) * p.queries + i];
-    for (int64_t j : p.visible(i)) {
+    for (int64_t j : p.visible(b, i)) {
       int64_t column = p.key(b, j, h);
       double score = p.score(p.dot(&q.values[row], &k.values[column]));
       double probability = std::exp(score - total);

@@ -77,7 +77,7 @@ SmallVector<Value> valuesToReplace(ArrayRef<nn::ReadOp> reads, bool casts) {
 
 /// The first op of `block` that uses one of `values`, itself or in a region;
 /// null if nothing does.
-Operation *firstUser(Block &block, ArrayRef<Value> values) {
+Operation *firstUserIn(Block &block, ArrayRef<Value> values) {
   Operation *first = nullptr;
   for (Value value : values)
     for (Operation *user : value.getUsers()) {
@@ -269,7 +269,7 @@ struct ShardPass : fsdp::impl::ShardBase<ShardPass> {
     rewrite.type = rewrite.foldsCasts ? cast<RankedTensorType>(castType)
                                       : rewrite.parameter.getTensorType();
     rewrite.values = valuesToReplace(reads, rewrite.foldsCasts);
-    rewrite.before = firstUser(program.getBody().front(), rewrite.values);
+    rewrite.before = firstUserIn(program.getBody().front(), rewrite.values);
     return rewrite;
   }
 

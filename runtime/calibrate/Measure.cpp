@@ -246,14 +246,14 @@ void Measurements::measureAttention(Machine &machine) {
           auto [q, dout, out, k, v, lse, dq, dk, written, dv, newLse,
                 workspace] = pointers(number);
           rt::attention(c, Stream::Compute, attention.attention, q, k, v,
-                        written, newLse, workspace);
+                        /*starts=*/nullptr, written, newLse, workspace);
         });
     double backward =
         bench.computeSeconds(limit, [&](Context &c, int64_t number) {
           auto [q, dout, out, k, v, lse, dq, dk, written, dv, newLse,
                 workspace] = pointers(number);
           attentionGrad(c, Stream::Compute, attention.attention, q, k, v, out,
-                        lse, dout, dq, dk, dv, workspace);
+                        lse, dout, /*starts=*/nullptr, dq, dk, dv, workspace);
         });
     ratesOf(machine.attentions, attention.type, &Machine::AttentionRates::pass,
             AttentionPass::Forward)

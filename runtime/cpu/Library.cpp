@@ -21,13 +21,15 @@ void fsdp::rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs,
 }
 
 void fsdp::rt::attention(Context &context, Stream stream, int index, Ptr q,
-                         Ptr k, Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+                         Ptr k, Ptr v, Ptr starts, Ptr out, Ptr lse,
+                         Ptr workspace) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
   Timeline::Span span(c.timeline, stream, "attention", d.batch, d.heads, d.qLen,
                       d.headDim);
   AttentionArguments arguments = {q, k, v, out, lse, workspace};
+  arguments.starts = starts;
   if (d.plain)
     referenceAttention(d, c.threads, arguments);
   else
@@ -35,15 +37,16 @@ void fsdp::rt::attention(Context &context, Stream stream, int index, Ptr q,
 }
 
 void fsdp::rt::attentionGrad(Context &context, Stream stream, int index, Ptr q,
-                             Ptr k, Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq,
-                             Ptr dk, Ptr dv, Ptr workspace) {
+                             Ptr k, Ptr v, Ptr out, Ptr lse, Ptr dout,
+                             Ptr starts, Ptr dq, Ptr dk, Ptr dv,
+                             Ptr workspace) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "attention");
   const AttentionDesc &d = c.artifact->attention[index];
   Timeline::Span span(c.timeline, stream, "attention_grad", d.batch, d.heads,
                       d.qLen, d.headDim);
-  AttentionArguments arguments = {q,         k,    v,  out, lse,
-                                  workspace, dout, dq, dk,  dv};
+  AttentionArguments arguments = {q,    k,  v,  out, lse,   workspace,
+                                  dout, dq, dk, dv,  starts};
   if (d.plain)
     referenceAttentionGrad(d, c.threads, arguments);
   else

@@ -25,7 +25,8 @@ static reference::Tensors<T> tensorsOf(const AttentionArguments &a) {
           as<float>(a.workspace),
           as<T>(a.dq),
           as<T>(a.dk),
-          as<T>(a.dv)};
+          as<T>(a.dv),
+          as<int32_t>(a.starts)};
 }
 
 static const ReferenceAttentionKernels<float> &kernelsOf(float) {

@@ -513,14 +513,14 @@ void rt::gemmAdd(Context &context, Stream stream, int index, Ptr lhs, Ptr rhs,
 }
 
 void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,
-                   Ptr v, Ptr out, Ptr lse, Ptr workspace) {
+                   Ptr v, Ptr starts, Ptr out, Ptr lse, Ptr workspace) {
   CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
-    return referenceAttention(c, stream, d, q, k, v, out, lse);
+    return referenceAttention(c, stream, d, q, k, v, starts, out, lse);
   CudaTimeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
                           d.headDim);
   c.attentions[size_t(index)]->forward(c.stream(stream), q, k, v, out, lse,
@@ -528,16 +528,16 @@ void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,
 }
 
 void rt::attentionGrad(Context &context, Stream stream, int index, Ptr q, Ptr k,
-                       Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk,
-                       Ptr dv, Ptr workspace) {
+                       Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr starts, Ptr dq,
+                       Ptr dk, Ptr dv, Ptr workspace) {
   CudaContext &c = cudaContext(context);
   if (c.survey)
     return;
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
   if (d.plain)
-    return referenceAttentionGrad(c, stream, d, q, k, v, out, lse, dout, dq, dk,
-                                  dv, workspace);
+    return referenceAttentionGrad(c, stream, d, q, k, v, out, lse, dout, starts,
+                                  dq, dk, dv, workspace);
   CudaTimeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,
                           d.headDim);
   c.attentions[size_t(index)]->backward(c.stream(stream), q, k, v, out, lse,

@@ -7,11 +7,11 @@
 namespace fsdp::rt {
 
 void referenceAttention(Context &c, Stream stream, const AttentionDesc &d,
-                        Ptr q, Ptr k, Ptr v, Ptr out, Ptr lse);
+                        Ptr q, Ptr k, Ptr v, Ptr starts, Ptr out, Ptr lse);
 /// `workspace` has referenceAttentionGradWorkspaceBytes().
 void referenceAttentionGrad(Context &c, Stream stream, const AttentionDesc &d,
                             Ptr q, Ptr k, Ptr v, Ptr out, Ptr lse, Ptr dout,
-                            Ptr dq, Ptr dk, Ptr dv, Ptr workspace);
+                            Ptr starts, Ptr dq, Ptr dk, Ptr dv, Ptr workspace);
 
 } // namespace fsdp::rt
 

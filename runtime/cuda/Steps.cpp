@@ -3,6 +3,7 @@
 #include "CudaProbe.h"
 #include "runtime/core/DataErrors.h"
 #include <cstring>
+#include <set>
 #include <utility>
 
 using namespace fsdp;
@@ -36,14 +37,20 @@ StepGraph::StepGraph(CudaContext &c, const std::vector<int> &step,
   auto take = [&next](uint64_t size) {
     return std::exchange(next, next + linesOf(size));
   };
+  // What an earlier program of the step gives is in the arena; the host still
+  // has that of the step before.
+  std::set<uint64_t> given;
   for (int program : step) {
     const ProgramExchange &exchange = exchanges.at(size_t(program));
     HostPlaces &place = places.emplace_back();
     place.dataErrors = reinterpret_cast<unsigned *>(take(kHostLine));
     for (const ArenaRange &range : exchange.inputs)
-      place.inputs.push_back({range, take(range.bytes)});
-    for (const ArenaRange &range : exchange.outputs)
+      if (!given.count(range.offset))
+        place.inputs.push_back({range, take(range.bytes)});
+    for (const ArenaRange &range : exchange.outputs) {
       place.outputs.push_back({range, take(range.bytes)});
+      given.insert(range.offset);
+    }
   }
   require(cudaEventCreateWithFlags(&finished, cudaEventDisableTiming),
           "events");

@@ -161,7 +161,13 @@ void Dataset::sampleTraining(uint64_t seed, int64_t step,
     readWindow(first + shard.columns.index * batch.sequence, batch.sequence,
                batch.tokens + row * batch.sequence,
                batch.targets + row * batch.sequence);
+    if (batch.starts)
+      readStarts(first, sequence, batch.starts + row * sequence);
   }
+}
+
+void Dataset::readStarts(int64_t, int64_t count, int32_t *starts) const {
+  std::fill_n(starts, count, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,6 +196,17 @@ int64_t Dataset::heldOutPredictions(int64_t round, const DataShard &shard,
   return countLabels(numTrain + 1 + begin, numTrain + 1 + end);
 }
 
+/// Where documents begin in the row of window `window`, whose end may have no
+/// tokens.
+void Dataset::startHeldOutRow(int64_t window, int64_t sequence,
+                              int32_t *starts) const {
+  int64_t first = window * sequence;
+  int64_t inside = std::clamp<int64_t>(heldOutTokens() - first, 0, sequence);
+  if (inside > 0)
+    readStarts(numTrain + first, inside, starts);
+  std::fill(starts + inside, starts + sequence, 0);
+}
+
 int64_t Dataset::fillHeldOut(int64_t round, const DataShard &shard,
                              const Batch &batch) const {
   int64_t predictions = 0;
@@ -205,6 +222,9 @@ int64_t Dataset::fillHeldOut(int64_t round, const DataShard &shard,
         std::clamp<int64_t>(heldOutTokens() - 1 - first, 0, batch.sequence);
     if (inside > 0)
       readWindow(numTrain + first, inside, tokens, targets);
+    if (batch.starts)
+      startHeldOutRow(window, batch.sequence * shard.columns.count,
+                      batch.starts + row * batch.sequence * shard.columns.count);
     std::fill(tokens + inside, tokens + batch.sequence, 0);
     std::fill(targets + inside, targets + batch.sequence, kIgnoredTarget);
     predictions +=

@@ -19,17 +19,23 @@ int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
       tokens - std::llround(fraction * static_cast<double>(tokens));
   if (!source.documents || share == tokens)
     return share;
+  int64_t last = source.documents->count() - 1;
+  int64_t document = std::min(firstDocumentFrom(share), last);
+  return std::clamp<int64_t>(source.documents->at(document), 0, tokens);
+}
+
+/// The first document that begins at `token` or after it; their number if none
+/// does.
+int64_t TokenDataset::firstDocumentFrom(int64_t token) const {
   int64_t low = 0, high = source.documents->count();
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    if (source.documents->at(middle) < share)
+    if (source.documents->at(middle) < token)
       low = middle + 1;
     else
       high = middle;
   }
-  if (low == source.documents->count())
-    --low;
-  return std::clamp<int64_t>(source.documents->at(low), 0, tokens);
+  return low;
 }
 
 TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
@@ -156,6 +162,26 @@ void TokenDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
   std::copy_n(ids.data() + 1, count, targets);
   if (isMasked)
     maskTargets(first + 1, count, targets);
+  if (!areSeparate)
+    return;
+  for (int64_t document = firstDocumentFrom(first + 1), at;
+       document < source.documents->count() &&
+       (at = source.documents->at(document)) <= first + count;
+       ++document)
+    targets[std::max(at, first + 1) - first - 1] = kIgnoredTarget;
+}
+
+void TokenDataset::readStarts(int64_t first, int64_t count,
+                              int32_t *starts) const {
+  int64_t next = firstDocumentFrom(first + 1), start = 0;
+  int64_t documents = source.documents->count();
+  for (int64_t i = 0; i < count; ++i) {
+    while (next < documents && source.documents->at(next) <= first + i) {
+      start = i;
+      ++next;
+    }
+    starts[i] = static_cast<int32_t>(start);
+  }
 }
 
 std::vector<int32_t> TokenDataset::firstIds(int64_t most) const {
@@ -167,8 +193,39 @@ std::vector<int32_t> TokenDataset::firstIds(int64_t most) const {
   return ids;
 }
 
+/// Of the tokens [begin, end), those that begin a document and would be labels.
+int64_t TokenDataset::labelsThatBegin(int64_t begin, int64_t end) const {
+  constexpr int64_t kBlock = 4096;
+  std::vector<int64_t> starts(kBlock);
+  int64_t labels = 0, before = -1;
+  int64_t next = firstDocumentFrom(begin), last = firstDocumentFrom(end);
+  while (next < last) {
+    int64_t count = std::min(kBlock, last - next);
+    source.documents->read(next, count, starts.data());
+    next += count;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = starts[static_cast<size_t>(i)];
+      // An empty document begins where the next one does.
+      if (at > before && at >= begin && at < end && isLabel(at))
+        ++labels;
+      before = std::max(before, at);
+    }
+  }
+  return labels;
+}
+
+bool TokenDataset::isLabel(int64_t token) const {
+  bool isOne = true;
+  if (isMasked)
+    forShards(token, token + 1,
+              [&](const TokenShard &shard, int64_t at, int64_t) {
+                isOne = !shard.mask || shard.mask->read(at, 1)[0] != 0;
+              });
+  return isOne;
+}
+
 int64_t TokenDataset::countLabels(int64_t begin, int64_t end) const {
-  int64_t labels = 0;
+  int64_t labels = areSeparate ? -labelsThatBegin(begin, end) : 0;
   forShards(begin, end,
             [&](const TokenShard &shard, int64_t at, int64_t here) {
               if (!shard.mask || here == shard.tokens) {

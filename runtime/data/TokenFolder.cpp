@@ -25,10 +25,19 @@ public:
   int64_t at(int64_t document) const override {
     uint64_t start;
     file->read(document * 8, 8, &start);
-    return static_cast<int64_t>(std::min<uint64_t>(start, kMostTokens));
+    return bounded(start);
+  }
+  void read(int64_t first, int64_t count, int64_t *starts) const override {
+    file->read(first * 8, count * 8, starts);
+    for (int64_t i = 0; i < count; ++i)
+      starts[i] = bounded(static_cast<uint64_t>(starts[i]));
   }
 
 private:
+  static int64_t bounded(uint64_t start) {
+    return static_cast<int64_t>(std::min<uint64_t>(start, kMostTokens));
+  }
+
   std::unique_ptr<DataFile> file;
 };
 

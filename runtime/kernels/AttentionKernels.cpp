@@ -11,8 +11,14 @@ inline int64_t visible(const ScoreBlock &b, int64_t i) {
   return !b.causal || n > b.cols ? b.cols : n;
 }
 inline int64_t passed(const ScoreBlock &b, int64_t i) {
-  int64_t n = b.query + i - b.window + 1 - b.key;
-  return b.window == 0 || n < 0 ? 0 : n;
+  int64_t own = b.query + i - b.key;
+  int64_t n = b.window == 0 ? 0 : own - b.window + 1;
+  if (b.starts) {
+    int64_t start = b.starts[i] - b.key;
+    start = start < own ? start : own;
+    n = n < start ? start : n;
+  }
+  return n < 0 ? 0 : n;
 }
 
 /// s[j] = cap * tanh(s[j] * scale / cap).
@@ -33,7 +39,8 @@ void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
     if (b.cap != 0)
       capScores(b, n, s);
     // Hidden scores become exp(-inf) = 0, so that the row has whole vectors.
-    for (int64_t j = 0, end = passed(b, i); j < end; ++j)
+    int64_t gone = passed(b, i);
+    for (int64_t j = 0, end = gone < n ? gone : n; j < end; ++j)
       s[j] = -__builtin_inff();
     int64_t whole = (n + math::kLanes - 1) / math::kLanes * math::kLanes;
     float *__restrict last = s + whole - math::kLanes;
@@ -44,11 +51,13 @@ void softmax(const ScoreBlock &b, float *scores, int64_t stride, BF16 *narrow,
     float m = math::maxOf(s, whole) * scale;
     if (!first)
       m = math::max(m, maximum[i]);
+    // Of a query whose document begins after these keys: exp(-inf) is 0.
+    float base = m == -__builtin_inff() ? 0.0f : m;
 #pragma omp simd
     for (int64_t j = 0; j < whole; ++j)
-      s[j] = math::exp(math::fma(s[j], scale, -m));
+      s[j] = math::exp(math::fma(s[j], scale, -base));
     float l = math::sumOf(s, whole);
-    rescale[i] = first ? 0.0f : math::exp(maximum[i] - m);
+    rescale[i] = first ? 0.0f : math::exp(maximum[i] - base);
     sum[i] = first ? l : math::fma(sum[i], rescale[i], l);
     maximum[i] = m;
     for (int64_t j = whole; j < b.cols; ++j)
@@ -90,6 +99,18 @@ void finish(int64_t rows, int64_t cols, const float *acc, const float *maximum,
       math::store(o + j, a[j] * inverse);
     lse[i] = maximum[i] + math::log(sum[i]);
   }
+}
+
+/// The columns [begin, end) of row `i` whose queries' documents begin after its
+/// key.
+inline void hideDocuments(const ScoreBlock &b, int64_t i, int64_t begin,
+                          int64_t end, float *__restrict p,
+                          float *__restrict g) {
+  // A query after the key counts as one that sees itself.
+  int64_t key = b.key + i;
+  for (int64_t j = begin; j < end; ++j)
+    if (b.starts[j] > key && b.query + j > key)
+      p[j] = g[j] = 0.0f;
 }
 
 /// What backward() does with the columns [begin, end) of a row, where scores
@@ -136,6 +157,8 @@ void backward(const ScoreBlock &b, float *probabilities, float *gradients,
         p[j] = e;
       }
     }
+    if (b.starts)
+      hideDocuments(b, i, hidden, seen, p, g);
     if (narrowP) {
       BF16 *__restrict np = narrowP + i * stride;
       BF16 *__restrict ns = narrowS + i * stride;

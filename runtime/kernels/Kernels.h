@@ -34,6 +34,9 @@ struct ScoreBlock {
   float scale;
   int64_t window;
   float cap;
+  /// Where the documents of the queries from `query` on begin; null: all see
+  /// from the first key on. A start after its query is the query.
+  const int32_t *starts = nullptr;
 };
 
 // See ReferenceAttentionRows.h.

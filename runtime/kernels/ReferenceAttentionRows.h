@@ -15,7 +15,8 @@
 //   dv_j        = sum_i p(i, j) dout_i
 // clang-format on
 //
-// Sums are over what is visible: j <= i if causal, and j > i - window. In bf16,
+// Sums are over what is visible: j <= i if causal, j > i - window, and j not
+// before the document of i. In bf16,
 // p and d are rounded where they enter a sum, as by the fused kernels.
 //
 //===----------------------------------------------------------------------===//
@@ -47,18 +48,31 @@ struct Shape {
 };
 
 /// The keys that query i sees: [firstKey, endKey).
-FSDP_MATH int64_t firstKey(const Shape &s, int64_t i) {
-  return s.window == 0 || i < s.window ? 0 : i - s.window + 1;
+FSDP_MATH int64_t firstKey(const Shape &s, const int32_t *starts, int64_t b,
+                           int64_t i) {
+  const int64_t first = s.window == 0 || i < s.window ? 0 : i - s.window + 1;
+  if (!starts)
+    return first;
+  const int64_t start = starts[b * s.qLen + i];
+  const int64_t own = start < i ? start : i;
+  return own > first ? own : first;
 }
 FSDP_MATH int64_t endKey(const Shape &s, int64_t i) {
   return s.causal && i + 1 < s.kvLen ? i + 1 : s.kvLen;
 }
-/// The queries that see key j: [firstQuery, endQuery).
+/// The queries that see key j, if it is of their document: [firstQuery,
+/// endQuery).
 FSDP_MATH int64_t firstQuery(const Shape &s, int64_t j) {
   return s.causal ? j : 0;
 }
 FSDP_MATH int64_t endQuery(const Shape &s, int64_t j) {
   return s.window == 0 || j + s.window > s.qLen ? s.qLen : j + s.window;
+}
+
+/// Whether the document of query i begins after key j, which is not i.
+FSDP_MATH bool isOfAnother(const Shape &s, const int32_t *starts, int64_t b,
+                           int64_t i, int64_t j) {
+  return starts && i != j && starts[b * s.qLen + i] > j;
 }
 
 /// Of a product that has been scaled.
@@ -89,6 +103,7 @@ template <typename T> struct Tensors {
   const T *q, *k, *v, *out, *dout;
   float *lse, *delta;
   T *result, *dk, *dv; // out or dq
+  const int32_t *starts = nullptr;
 };
 
 FSDP_MATH float rounded(float x, float) { return x; }
@@ -121,7 +136,7 @@ FSDP_ROW void forwardRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   const int64_t head = row % s.heads, i = row / s.heads % s.qLen;
   const int64_t b = row / s.heads / s.qLen, n = s.headDim;
   const int64_t kvHead = head / (s.heads / s.kvHeads);
-  const int64_t begin = firstKey(s, i), end = endKey(s, i);
+  const int64_t begin = firstKey(s, t.starts, b, i), end = endKey(s, i);
   const T *q = t.q + queryAt(s, b, i, head);
   float largest = -__builtin_inff();
   for (int64_t j = begin; j < end; ++j)
@@ -146,7 +161,7 @@ FSDP_ROW void queryGradRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   const int64_t head = row % s.heads, i = row / s.heads % s.qLen;
   const int64_t b = row / s.heads / s.qLen, n = s.headDim;
   const int64_t kvHead = head / (s.heads / s.kvHeads);
-  const int64_t begin = firstKey(s, i), end = endKey(s, i);
+  const int64_t begin = firstKey(s, t.starts, b, i), end = endKey(s, i);
   const int64_t at = queryAt(s, b, i, head);
   const float delta = dot(n, t.out + at, t.dout + at);
   const float lse = t.lse[numberAt(s, b, i, head)];
@@ -172,6 +187,8 @@ FSDP_ROW void keyGradRow(const Shape &s, const Tensors<T> &t, int64_t row) {
   math::RowOfLanes keySums = {}, valueSums = {};
   for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
     for (int64_t i = firstQuery(s, j), end = endQuery(s, j); i < end; ++i) {
+      if (isOfAnother(s, t.starts, b, i, j))
+        continue;
       const int64_t at = queryAt(s, b, i, head), own = numberAt(s, b, i, head);
       const float score = capped(s, dot(n, t.q + at, t.k + key) * s.scale);
       const float p = math::exp(score - t.lse[own]);

@@ -77,6 +77,7 @@ struct BlockedAttention::Head {
   std::byte *out;
   const std::byte *dout = nullptr;
   float *lse;
+  const int32_t *starts = nullptr; // of each query's document, or null
 };
 
 /// What one thread works in.
@@ -136,22 +137,84 @@ struct Tokens {
 /// The keys that some query of the block at `query` sees, from the begin of
 /// their first block on: then no chunk of a block is all hidden from a query
 /// that has seen none before.
-static Tokens keysOf(const AttentionDesc &d, int64_t query) {
+static Tokens keysOf(const AttentionDesc &d, const int32_t *starts,
+                     int64_t query) {
   int64_t first =
       d.window == 0 ? 0 : std::max<int64_t>(query - d.window + 1, 0);
   int64_t rows = std::min(kBlock, d.qLen - query);
+  if (starts) {
+    int64_t start = *std::min_element(starts + query, starts + query + rows);
+    first = std::max(first, std::min(start, query));
+  }
   return {first / kBlock * kBlock,
           d.causal ? std::min(query + rows, d.kvLen) : d.kvLen};
 }
 
 /// The queries that see some key of the block at `key`, to the end of their
 /// last block.
-static Tokens queriesOf(const AttentionDesc &d, int64_t key) {
-  int64_t last = key + kBlock - 1 + d.window;
+static Tokens queriesOf(const AttentionDesc &d, const int32_t *starts,
+                        int64_t key) {
+  int64_t end = d.window == 0
+                    ? d.qLen
+                    : std::min(key + kBlock - 1 + d.window, d.qLen);
+  // Queries of a later document see none; each sees its own key.
+  int64_t own = std::min(key + kBlock, d.qLen);
+  while (starts && end > own && starts[end - 1] >= own)
+    --end;
   return {d.causal ? key : 0,
-          d.window == 0
-              ? d.qLen
-              : std::min((last + kBlock - 1) / kBlock * kBlock, d.qLen)};
+          std::min((end + kBlock - 1) / kBlock * kBlock, d.qLen)};
+}
+
+void BlockedAttention::addForward(int64_t rows, int64_t cols) {
+  int64_t D = desc.headDim;
+  scores.add(rows, cols,
+             product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
+  values.add(rows, cols,
+             product(rows, D, cols, kChunk, 1, D, 1, D, type, false));
+}
+
+void BlockedAttention::addBackward(int64_t rows, int64_t cols) {
+  int64_t D = desc.headDim;
+  scoresT.add(rows, cols,
+              product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
+  keyGrads.add(rows, cols,
+               product(rows, D, cols, kChunk, 1, D, 1, D, type, true));
+  queryGrads.add(rows, cols,
+                 product(cols, D, rows, 1, kChunk, D, 1, D, type, true));
+}
+
+void BlockedAttention::addShapes() {
+  const AttentionDesc &d = desc;
+  for (int64_t q = 0; q < d.qLen; q = nextBlock(q, d.qLen)) {
+    auto [begin, end] = keysOf(d, nullptr, q);
+    for (int64_t k = begin; k < end; k = nextChunk(k, begin, end))
+      addForward(std::min(kBlock, d.qLen - q), std::min(kChunk, end - k));
+  }
+  for (int64_t k = 0; k < d.kvLen; k = nextBlock(k, d.kvLen)) {
+    auto [begin, end] = queriesOf(d, nullptr, k);
+    for (int64_t q = begin; q < end; q = nextChunk(q, begin, end))
+      addBackward(std::min(kBlock, d.kvLen - k), std::min(kChunk, end - q));
+  }
+}
+
+/// Documents begin anywhere, so that a chunk has any number of blocks, the last
+/// of which may be what is left of the sequence.
+void BlockedAttention::addShapesOfDocuments() {
+  int64_t length = desc.qLen, left = length % kBlock;
+  for (int64_t cols = kBlock; cols <= std::min(kChunk, length); cols += kBlock) {
+    addForward(kBlock, cols);
+    addBackward(kBlock, cols);
+  }
+  if (left == 0)
+    return;
+  addBackward(left, left);
+  for (int64_t cols = left; cols <= std::min(kChunk, length); cols += kBlock) {
+    addForward(left, cols);
+    if (length >= kBlock)
+      addBackward(kBlock, cols);
+  }
+  if (length >= kChunk)
+    addForward(left, kChunk);
 }
 
 BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
@@ -162,32 +225,10 @@ BlockedAttention::BlockedAttention(const AttentionDesc &d, int threadCount)
     throw std::runtime_error("the scale of attention must be positive");
   widened = d.type == DType::BF16 && !hasNativeBF16();
   type = widened ? DType::F32 : d.type;
-  int64_t D = d.headDim;
-
-  for (int64_t q = 0; q < d.qLen; q = nextBlock(q, d.qLen)) {
-    int64_t rows = std::min(kBlock, d.qLen - q);
-    auto [begin, end] = keysOf(d, q);
-    for (int64_t k = begin; k < end; k = nextChunk(k, begin, end)) {
-      int64_t cols = std::min(kChunk, end - k);
-      scores.add(rows, cols,
-                 product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
-      values.add(rows, cols,
-                 product(rows, D, cols, kChunk, 1, D, 1, D, type, false));
-    }
-  }
-  for (int64_t k = 0; k < d.kvLen; k = nextBlock(k, d.kvLen)) {
-    int64_t rows = std::min(kBlock, d.kvLen - k);
-    auto [begin, end] = queriesOf(d, k);
-    for (int64_t q = begin; q < end; q = nextChunk(q, begin, end)) {
-      int64_t cols = std::min(kChunk, end - q);
-      scoresT.add(rows, cols,
-                  product(rows, cols, D, D, 1, 1, D, kChunk, type, false));
-      keyGrads.add(rows, cols,
-                   product(rows, D, cols, kChunk, 1, D, 1, D, type, true));
-      queryGrads.add(rows, cols,
-                     product(cols, D, rows, 1, kChunk, D, 1, D, type, true));
-    }
-  }
+  if (d.starts)
+    addShapesOfDocuments();
+  else
+    addShapes();
   forwardScratchpad =
       std::max(scores.scratchpadBytes(), values.scratchpadBytes());
   backwardScratchpad =
@@ -274,6 +315,9 @@ BlockedAttention::Head BlockedAttention::head(const AttentionArguments &a,
   result.dout = a.dout ? a.dout + q : nullptr;
   result.lse =
       reinterpret_cast<float *>(a.lse) + (batch * desc.heads + h) * desc.qLen;
+  if (a.starts)
+    result.starts =
+        reinterpret_cast<const int32_t *>(a.starts) + batch * desc.qLen;
   return result;
 }
 
@@ -294,11 +338,18 @@ const std::byte *BlockedAttention::pack(const std::byte *from, std::byte *to,
   return to;
 }
 
-ScoreBlock BlockedAttention::scoreBlock(int64_t rows, int64_t cols,
-                                        int64_t query, int64_t key) const {
-  return {rows,        cols,           query,
-          key,         desc.causal,    float(desc.scale),
-          desc.window, float(desc.cap)};
+ScoreBlock BlockedAttention::scoreBlock(const Head &h, int64_t rows,
+                                        int64_t cols, int64_t query,
+                                        int64_t key) const {
+  return {rows,
+          cols,
+          query,
+          key,
+          desc.causal,
+          float(desc.scale),
+          desc.window,
+          float(desc.cap),
+          h.starts ? h.starts + query : nullptr};
 }
 
 //===----------------------------------------------------------------------===//
@@ -339,14 +390,14 @@ void BlockedAttention::forwardBlock(const Head &h, const ForwardSpace &s,
   const Kernels &kernel = kernels();
   int64_t D = desc.headDim, element = sizeOf(type);
   int64_t rows = std::min(kBlock, desc.qLen - query);
-  auto [begin, end] = keysOf(desc, query);
+  auto [begin, end] = keysOf(desc, h.starts, query);
   for (int64_t key = begin; key < end; key += kChunk) {
     int64_t cols = std::min(kChunk, end - key);
     bool first = key == begin;
     scores.get(rows, cols)
         .run(h.q + query * D * element, h.k + key * D * element, nullptr,
              s.scores, s.scratchpad, thread);
-    kernel.attentionSoftmax(scoreBlock(rows, cols, query, key), s.scores,
+    kernel.attentionSoftmax(scoreBlock(h, rows, cols, query, key), s.scores,
                             kChunk, s.narrow, widened, first, s.maximum,
                             s.total, s.rescale);
     const void *p = s.narrow ? static_cast<const void *>(s.narrow) : s.scores;
@@ -440,7 +491,7 @@ void BlockedAttention::backwardBlock(const Head &h, const BackwardSpace &s,
   }
   const std::byte *k = h.k + key * D * element;
   const std::byte *v = h.v + key * D * element;
-  auto [begin, end] = queriesOf(desc, key);
+  auto [begin, end] = queriesOf(desc, h.starts, key);
   for (int64_t query = begin; query < end; query += kChunk) {
     int64_t cols = std::min(kChunk, end - query);
     const std::byte *q = h.q + query * D * element;
@@ -449,7 +500,7 @@ void BlockedAttention::backwardBlock(const Head &h, const BackwardSpace &s,
     score.run(k, q, nullptr, s.probabilities, s.scratchpad, thread);
     score.run(v, dout, nullptr, s.gradients, s.scratchpad, thread);
     kernels().attentionBackward(
-        scoreBlock(rows, cols, query, key), s.probabilities, s.gradients,
+        scoreBlock(h, rows, cols, query, key), s.probabilities, s.gradients,
         kChunk, s.narrowP, s.narrowS, widened, h.lse + query, s.delta + query);
     const void *p = s.probabilities, *g = s.gradients;
     if (s.narrowP) {

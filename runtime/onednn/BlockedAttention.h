@@ -4,7 +4,8 @@
 // running maximum and sum; the scores of one block exist at a time. Backward:
 // for each block of keys, chunks of queries, with the scores transposed, so
 // that only the product for dq reads a transposed operand. Blocks above the
-// diagonal are skipped, and so are those that a window has passed: of a block,
+// diagonal are skipped, and so are those that a window has passed and those of
+// documents before a block's: of a block,
 // chunks begin and end where the first and the last block that it meets do. A
 // head is one unit of work for a thread, and its blocks come in a fixed order:
 // the bits do not depend on the thread count.
@@ -45,6 +46,7 @@ private:
 struct AttentionArguments {
   std::byte *q, *k, *v, *out, *lse, *workspace;
   std::byte *dout = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  std::byte *starts = nullptr;
 };
 
 class BlockedAttention {
@@ -73,8 +75,12 @@ private:
   Head head(const AttentionArguments &a, int64_t batch, int64_t h) const;
   const std::byte *pack(const std::byte *from, std::byte *to, int64_t rows,
                         int64_t stride) const;
-  ScoreBlock scoreBlock(int64_t rows, int64_t cols, int64_t query,
-                        int64_t key) const;
+  ScoreBlock scoreBlock(const Head &h, int64_t rows, int64_t cols,
+                        int64_t query, int64_t key) const;
+  void addForward(int64_t rows, int64_t cols);
+  void addBackward(int64_t rows, int64_t cols);
+  void addShapes();
+  void addShapesOfDocuments();
   void forwardBlock(const Head &h, const ForwardSpace &s, int64_t query,
                     int thread) const;
   void backwardBlock(const Head &h, const BackwardSpace &s, int64_t key,

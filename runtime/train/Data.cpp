@@ -174,6 +174,11 @@ static TokenSource openSource(const RunConfig &config) {
   }
 }
 
+/// Whether the artifact's attention sees the document of each token alone.
+static bool keepsDocumentsApart(const Manifest &manifest) {
+  return manifest.findRange(range_name::kDocumentStarts);
+}
+
 static std::unique_ptr<Dataset> open(const RunConfig &config,
                                      const RunOptions &options,
                                      const Manifest &manifest) {
@@ -198,8 +203,11 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
   TokenSource source = openSource(config);
   if (source.tablePath.empty())
     refuseSample(config, options);
-  return std::make_unique<TokenDataset>(std::move(source), fraction, sequence,
-                                        vocabulary);
+  auto data = std::make_unique<TokenDataset>(std::move(source), fraction,
+                                             sequence, vocabulary);
+  if (keepsDocumentsApart(manifest) && data->hasDocuments())
+    data->separateDocuments();
+  return data;
 }
 
 WindowOrder fsdp::orderOf(const RunConfig &config) {
@@ -222,6 +230,12 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
                                            std::vector<std::string> &warnings) {
   std::unique_ptr<Dataset> data = open(config, options, manifest);
   data->setOrder(orderOf(config));
+  if (keepsDocumentsApart(manifest) && !data->hasDocuments())
+    throw Error("training.document_mask keeps documents apart, and "
+                "training.dataset = " +
+                spelled(config.training.dataset) +
+                " does not say where they begin; tokenize the text with "
+                "tools/fsdp-tokenize, or compile without it");
   checkHeldOut(config, options, manifest, *data);
   if (isIds(config) && vocabularyOf(manifest) == 0)
     warnings.push_back("the artifact does not state the vocabulary of its "

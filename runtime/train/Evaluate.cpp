@@ -181,6 +181,7 @@ fsdp::generateIds(Rank &rank, const RunConfig &config, std::vector<int32_t> ids,
   uint64_t key =
       philoxKey(static_cast<uint64_t>(config.training.seed), "sample");
   std::fill_n(batch.targets, batch.rows * batch.sequence, 0);
+  rank.seeWholeRows(batch);
   for (int64_t i = 0; i < *config.sample.length; ++i) {
     if (!goesOn())
       return std::nullopt;

@@ -76,6 +76,20 @@ static void checkInput(const Manifest &manifest, const std::string &name) {
                     "' has storage axes, which only parameters have");
 }
 
+/// Starts are of the whole rows that the rank has tokens of.
+static void checkStarts(const Manifest &manifest, const RangeInfo &tokens) {
+  const RangeInfo *starts = manifest.findRange(range_name::kDocumentStarts);
+  if (!starts)
+    return;
+  checkInput(manifest, range_name::kDocumentStarts);
+  std::optional<RangePlacement> ofRows = tokens.placement;
+  if (ofRows)
+    ofRows->dims[1].compute.clear();
+  if (starts->full != tokens.full || !(starts->placement == ofRows))
+    throw Error("the artifact's input 'document_starts' is not of the rows of "
+                "its tokens; it cannot train on documents");
+}
+
 /// Every target is the token after one of this rank's tokens.
 static void checkInputs(const Manifest &manifest) {
   checkInput(manifest, range_name::kTokens);
@@ -86,6 +100,7 @@ static void checkInputs(const Manifest &manifest) {
       !(tokens->placement == targets->placement))
     throw Error("the artifact's inputs 'tokens' and 'targets' differ in shape "
                 "or placement; it cannot train on text");
+  checkStarts(manifest, *tokens);
 }
 
 /// A description of a run has a text for training, but nobody asks for one

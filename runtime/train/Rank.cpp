@@ -67,6 +67,8 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   try {
     stepTokens.resize(places);
     stepTargets.resize(places);
+    if (batch().starts)
+      stepStarts.resize(static_cast<size_t>(startsOf(whole)));
   } catch (const std::bad_alloc &) {
     throw Error("there is no memory for the tokens and targets of " +
                 std::to_string(microbatches) + " microbatches, " +
@@ -136,7 +138,8 @@ Batch Rank::batch() const {
   const RangeInfo *tokens = manifest().findRange(range_name::kTokens);
   return {tokens->shape[0], tokens->shape[1],
           reinterpret_cast<int32_t *>(find(range_name::kTokens)),
-          reinterpret_cast<int32_t *>(find(range_name::kTargets))};
+          reinterpret_cast<int32_t *>(find(range_name::kTargets)),
+          reinterpret_cast<int32_t *>(find(range_name::kDocumentStarts))};
 }
 
 Batch Rank::stepBatch() {
@@ -144,7 +147,7 @@ Batch Rank::stepBatch() {
   if (microbatches == 1)
     return one;
   return {one.rows * microbatches, one.sequence, stepTokens.data(),
-          stepTargets.data()};
+          stepTargets.data(), one.starts ? stepStarts.data() : nullptr};
 }
 
 /// Copies a slice of the step's batch to the inputs of the programs.
@@ -153,6 +156,9 @@ void Rank::setMicrobatch(int64_t index) {
   int64_t places = one.rows * one.sequence;
   std::copy_n(stepTokens.data() + index * places, places, one.tokens);
   std::copy_n(stepTargets.data() + index * places, places, one.targets);
+  if (one.starts)
+    std::copy_n(stepStarts.data() + index * startsOf(one), startsOf(one),
+                one.starts);
 }
 
 /// Where all slices of an input are kept; null if it has none.
@@ -161,7 +167,9 @@ const int32_t *Rank::placeInStep(const std::string &input) const {
     return nullptr;
   return input == range_name::kTokens    ? stepTokens.data()
          : input == range_name::kTargets ? stepTargets.data()
-                                         : nullptr;
+         : input == range_name::kDocumentStarts && !stepStarts.empty()
+             ? stepStarts.data()
+             : nullptr;
 }
 
 int32_t *Rank::placeInStep(const std::string &input) {
@@ -342,7 +350,15 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
                 "' but no '" +
                 (tokens ? range_name::kTargets : range_name::kTokens) +
                 "'; a batch to train on needs both");
+  if (wholeBatch && tokens && targets &&
+      !loaded.count(range_name::kDocumentStarts))
+    seeWholeRows(stepBatch());
   return tokens && targets;
+}
+
+void Rank::seeWholeRows(const Batch &batch) const {
+  if (batch.starts)
+    std::fill_n(batch.starts, startsOf(batch), 0);
 }
 
 std::string Rank::unsetInputs(const std::string &program) const {

@@ -52,6 +52,8 @@ public:
   }
   /// The inputs "tokens" and "targets".
   rt::Batch batch() const;
+  /// Makes one document of each row, where the model takes starts of documents.
+  void seeWholeRows(const rt::Batch &batch) const;
   /// The tokens and targets of a step: its microbatches, one after another,
   /// or batch() if it has one. So the microbatches of b rows of a step are what
   /// one batch of as many times b rows would be.
@@ -105,6 +107,10 @@ private:
   void setMicrobatch(int64_t index);
   const int32_t *placeInStep(const std::string &input) const;
   int32_t *placeInStep(const std::string &input);
+  /// Numbers of a batch's starts: its rows are whole.
+  int64_t startsOf(const rt::Batch &batch) const {
+    return batch.rows * batch.sequence * shard.columns.count;
+  }
   rt::TensorSource sourceOf(const rt::RangeInfo &range) const;
   std::byte *findScalar(const std::string &name, size_t bytes) const;
 
@@ -113,7 +119,8 @@ private:
   rt::DataShard shard;
   rt::ContextPtr context;
   int64_t microbatches;
-  std::vector<int32_t> stepTokens, stepTargets; // of several microbatches
+  // Of several microbatches; starts where the model takes them.
+  std::vector<int32_t> stepTokens, stepTargets, stepStarts;
   /// A run of a program in the step "train", and the slice of the batch that it
   /// takes; -1: the inputs are what they are.
   struct StepRun {

@@ -2,7 +2,7 @@
 //
 // Prints GFLOP/s of attention (counting the scores that are visible) and GB/s
 // of memory-bound kernels, the best of several runs, and the time of attention
-// with a window or a cap as a share of causal attention's.
+// with a window, documents or a cap as a share of causal attention's.
 //
 //===----------------------------------------------------------------------===//
 #include "../unit/kernels/TestContext.h"
@@ -38,6 +38,8 @@ static double visibleScores(const AttentionDesc &d) {
   auto queries = double(d.qLen), keys = double(d.kvLen);
   if (!d.causal)
     return queries * keys;
+  if (d.starts)
+    return queries * keys / 16;
   double window = d.window == 0 ? keys : double(d.window);
   return queries * window - window * window / 2;
 }
@@ -53,6 +55,11 @@ static Passes benchAttention(const AttentionDesc &d) {
   for (int64_t count : {nq, nk, nk, nq, nq, nq, nk, nk})
     p.push_back(t.take<std::byte>(count * size));
   float *lse = t.take<float>(nq / d.headDim);
+  // Documents of an eighth of the row.
+  std::vector<int32_t> documents;
+  for (int64_t i = 0; d.starts && i < d.batch * d.qLen; ++i)
+    documents.push_back(int32_t(i % d.qLen / (d.qLen / 8) * (d.qLen / 8)));
+  Ptr starts = d.starts ? ptr(t.take(documents)) : nullptr;
   Ptr space =
       t.take<std::byte>(std::max(cpu::attentionWorkspaceBytes(d, 1),
                                  cpu::attentionGradWorkspaceBytes(d, 1)));
@@ -70,11 +77,12 @@ static Passes benchAttention(const AttentionDesc &d) {
   auto &[forward, backward] = passes;
   t.run([&](Context &c) {
     forward = seconds([&] {
-      attention(c, Stream::Compute, 0, p[0], p[1], p[2], p[3], ptr(lse), space);
+      attention(c, Stream::Compute, 0, p[0], p[1], p[2], starts, p[3], ptr(lse),
+                space);
     });
     backward = seconds([&] {
       attentionGrad(c, Stream::Compute, 0, p[0], p[1], p[2], p[3], ptr(lse),
-                    p[4], p[5], p[6], p[7], space);
+                    p[4], starts, p[5], p[6], p[7], space);
     });
   });
   std::printf("attention %s B%ld S%ld H%ld/%ld D%ld W%ld cap %g: forward "
@@ -96,7 +104,10 @@ static void benchViews(const AttentionDesc &causal) {
   AttentionDesc window = causal, cap = causal;
   window.window = causal.kvLen / 8;
   cap.cap = 50;
+  AttentionDesc documents = causal;
+  documents.starts = true;
   compare("window of 1/8", window);
+  compare("8 documents", documents);
   compare("cap", cap);
 }
 

@@ -103,6 +103,47 @@ def compare_meshes():
     return len(losses)
 
 
+def counts_of_labels(ids, starts):
+    """What a run says of a tenth held out, if the first token of a document is no label."""
+    flags = bytearray()
+    for number in range(2):
+        flags += (GOLDEN / "folder" / f"mask-{number:05}.bin").read_bytes()
+    for at in starts:
+        flags[at] = 0
+    end = min(at for at in starts if at >= len(ids) - round(0.1 * len(ids)))
+    return (f"ids: {end:,} to train on, {sum(flags[1:end]):,} of them labels; {len(ids) - end:,}"
+            f" held out, {sum(flags[end + 1:]):,} of them labels")
+
+
+def keep_apart(ids, starts):
+    """With documents that do not see each other every mesh learns the same, and other things
+    than without."""
+    masked = {"training__document_mask": "true", "validation__enable": "true",
+              "validation__fraction": 0.1}
+    losses, counts = {}, counts_of_labels(ids, starts)
+    for mesh in ("one", "two", "microbatches", "tensor"):
+        ranks, rows, degree = MESHES[mesh]
+        made = runs.compile_small(
+            str(WORK / f"apart-{mesh}"), ranks, **SETTINGS, training__local_batch_size=rows,
+            training__global_batch_size=4, parallelism__tensor_parallel_degree=degree,
+            training__document_mask="true")
+        said = made.run(str(GOLDEN / "folder"), str(WORK / f"apart-{mesh}-run"),
+                        **{"training__steps": STEPS, "checkpoint__enable": "false", **masked})
+        losses[mesh] = [step["loss"] for step in
+                        runs.metric_runs(WORK / f"apart-{mesh}-run")[-1][1]]
+        held_out = [line for line in said.splitlines() if line.startswith("held-out ids")]
+        expect(counts in said and len(held_out) == 1, said)
+        expect(all(abs(a - b) <= 2e-5 * b for a, b in zip(losses[mesh], losses["one"])),
+               f"{mesh}: {losses[mesh]} instead of {losses['one']}")
+    expect(losses["one"] != train("one", "together-run", **{
+        key: value for key, value in masked.items() if "mask" not in key})[0], "no mask")
+    said = made.fail(str(WORK / "c_*.bin"), str(WORK / "refused"), training__dataset="llmc",
+                     checkpoint__enable="false", training__document_mask="true")
+    expect("training.document_mask keeps documents apart, and training.dataset = llmc" in said,
+           said)
+    return len(losses)
+
+
 def resume_elsewhere():
     """Steps after a resumption on another mesh see what they would have seen."""
     saving = {"checkpoint__enable": "true", "checkpoint__interval": 10}
@@ -153,9 +194,10 @@ def prompt_text(ids):
 def main():
     ids, starts = ids_of_folder()
     meshes, formats = compare_meshes(), compare_formats(ids, starts)
+    apart = keep_apart(ids, starts)
     changes = resume_elsewhere()
     sample()
-    print(f"{meshes} meshes, {formats} formats, resumed on another mesh, {changes} changes refused")
+    print(f"{meshes} meshes, {formats} formats, documents apart on {apart}, resumed on another mesh, {changes} changes refused")
 
 
 main()

@@ -38,14 +38,14 @@ exec.program @p arena 65536 {
   %dk = exec.alloc at 14336 "dk" : memref<2x4x3x8xf32>
   %dv = exec.alloc at 16384 "dv" : memref<2x4x3x8xf32>
   %ws = exec.alloc at 18432 "ws" : memref<256xi8>
-  // CHECK: attention(c, Stream::Compute, attention_2x4_6heads_8, q_, k_, v_, o_, lse_,
-  // CHECK-NEXT: ws_);
+  // CHECK: attention(c, Stream::Compute, attention_2x4_6heads_8, q_, k_, v_, nullptr, o_,
+  // CHECK-NEXT: lse_, ws_);
   exec.attention on compute (%q, %k, %v : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
       outs(%o, %lse : memref<2x4x6x8xf32>, memref<2x6x4xf32>) workspace(%ws : memref<256xi8>)
       {scale = 1.25e-01 : f64, causal}
   // What is called after the input ends in an underscore, so "do" is no word of C++; a missing workspace is null.
   // CHECK: attentionGrad(c, Stream::Compute, attention_2x4_6heads_8, q_, k_, v_, o_,
-  // CHECK-NEXT: lse_, do_, dq_, dk_, dv_, nullptr);
+  // CHECK-NEXT: lse_, do_, nullptr, dq_, dk_, dv_, nullptr);
   exec.attention_grad on compute (%q, %k, %v, %o, %lse, %do : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x4x6x8xf32>, memref<2x6x4xf32>, memref<2x4x6x8xf32>)
       outs(%dq, %dk, %dv : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>)
       {scale = 1.25e-01 : f64, causal}

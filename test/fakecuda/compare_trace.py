@@ -216,9 +216,14 @@ class Comparison:
         what = f"graph {number}"
         self._take(what, {"call": "begin_capture", **COMPUTE, "mode": THREAD_LOCAL})
         edges = Edges()
+        given = set()  # by earlier programs of the graph, so that no copy of the host's is taken
         for run, name in enumerate(programs):
             for part, expected in self._calls(name):
                 if expected["call"] == "copy":
+                    if getattr(expected["from"], "range", None) in given:
+                        continue
+                    if isinstance(expected["to"], Host):
+                        given.add(expected["to"].range)
                     expected = {key: Host((number, run, value.range))
                                 if isinstance(value, Host) else value
                                 for key, value in expected.items()}

@@ -205,6 +205,7 @@ def _attention(op):
     window, cap = int(op.value("window", 0)), float(op.value("cap", 0))
     window = window if window < sizes[2] else 0  # one of all keys is none
     q, k, v, *rest = op.ins
+    starts = rest.pop() if len(op.ins) in (4, 7) else None
     if not op.has("plain"):
         pointers = [q, k, v, *rest, *op.outs, *[None] * (4 * (not backward)), op.space()]
         return [{"call": "attention_grad" if backward else "attention", "stream": op.stream,
@@ -214,11 +215,11 @@ def _attention(op):
     batch, q_len, kv_len, heads, kv_heads, _ = sizes
     if not backward:
         out, lse = op.outs
-        values = [shape, [q, k, v, None, None, lse, None, out, None, None]]
+        values = [shape, [q, k, v, None, None, lse, None, out, None, None, starts]]
         return [rows(op.stream, f"referenceAttention<{C_NAMES[element]}>",
                      batch * q_len * heads, [], values)]
     out, lse, dout = rest
-    values = [shape, [q, k, v, out, dout, lse, op.space(), *op.outs]]
+    values = [shape, [q, k, v, out, dout, lse, op.space(), *op.outs, starts]]
     return [rows(op.stream, f"referenceQueryGrad<{C_NAMES[element]}>",
                  batch * q_len * heads, [], values),
             rows(op.stream, f"referenceKeyGrad<{C_NAMES[element]}>",

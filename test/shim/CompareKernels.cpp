@@ -75,9 +75,9 @@ void wait(Context &, int, Stream) {}
 void gemm(Context &, Stream, int, Ptr, Ptr, Ptr, Ptr, Ptr) {}
 void collective(Context &, Stream, int, Ptrs, Ptrs, Ptrs) {}
 void copy(Context &, Stream, Ptr, Ptr, int64_t) {}
-void attention(Context &, Stream, int, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr) {}
+void attention(Context &, Stream, int, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr) {}
 void attentionGrad(Context &, Stream, int, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr,
-                   Ptr, Ptr, Ptr) {}
+                   Ptr, Ptr, Ptr, Ptr) {}
 void rotary(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t, bool,
             bool, Ptr, Ptr, Ptr) {}
 void embedding(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,

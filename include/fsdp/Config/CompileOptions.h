@@ -216,6 +216,7 @@ struct CompileOptions {
     IdsDtype idsDtype = IdsDtype::U16;
     std::string idsMaskPath;
     DataOrder dataOrder = DataOrder::Auto;
+    bool documentMask = false;
     ParamDtype mixedPrecisionParam = ParamDtype::Auto;
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
     LossMean lossMean = LossMean::Global;
@@ -245,6 +246,9 @@ struct CompileOptions {
           .add("training.max_norm", maxNorm, 0, OptionTable::kAny,
                "norm to which gradients are clipped; 0: no clipping")
           .inTorchtitan("1.0");
+      table.add("training.document_mask", documentMask,
+                "attention sees the document of each token alone; needs data "
+                "with documents (training.dataset = tokens or megatron)");
       table
           .add("training.mixed_precision_param", mixedPrecisionParam,
                "type in which parameters are gathered and used; auto: bfloat16 "

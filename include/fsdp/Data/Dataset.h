@@ -25,6 +25,9 @@ inline constexpr int32_t kIgnoredTarget = -100;
 struct Batch {
   int64_t rows, sequence;
   int32_t *tokens, *targets;
+  /// Where in its row the document of each token begins, row-major [rows,
+  /// sequence of the whole row]; null: documents see each other.
+  int32_t *starts = nullptr;
 };
 
 /// Which of the equal pieces of the global batch a rank gets: of its rows, and
@@ -93,6 +96,8 @@ public:
   int64_t trainTokens() const { return numTrain; }
   int64_t heldOutTokens() const { return numTokens - numTrain; }
   virtual DataIdentity identity() const = 0;
+  /// Whether it says where documents begin.
+  virtual bool hasDocuments() const { return false; }
   /// How many of the tokens [begin, end) are labels.
   virtual int64_t countLabels(int64_t begin, int64_t end) const = 0;
 
@@ -125,10 +130,15 @@ protected:
   /// one after each, or kIgnoredTarget where these are no labels.
   virtual void readWindow(int64_t first, int64_t count, int32_t *tokens,
                           int32_t *targets) const = 0;
+  /// Where the documents of `count` tokens from `first` on begin, in tokens
+  /// after `first`; 0 where that is before.
+  virtual void readStarts(int64_t first, int64_t count, int32_t *starts) const;
 
 private:
   int64_t firstOfWindow(uint64_t seed, int64_t step, int64_t rows, int64_t row,
                         int64_t sequence) const;
+  void startHeldOutRow(int64_t window, int64_t sequence,
+                       int32_t *starts) const;
 
   int64_t numTokens = 0, numTrain = 0;
   WindowOrder order = WindowOrder::Random;

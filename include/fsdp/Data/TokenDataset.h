@@ -34,6 +34,11 @@ public:
   virtual int64_t count() const = 0;
   /// Throws fsdp::Error if the file has changed meanwhile.
   virtual int64_t at(int64_t document) const = 0;
+  /// The same of `count` documents from `first` on.
+  virtual void read(int64_t first, int64_t count, int64_t *starts) const {
+    for (int64_t i = 0; i < count; ++i)
+      starts[i] = at(first + i);
+  }
 };
 
 /// What a format's reader finds.
@@ -87,18 +92,27 @@ public:
   const std::string &name() const { return source.name; }
   /// 0: the source does not say.
   int64_t documents() const;
+  /// From here on the first token of a document is no label: nothing of its
+  /// document is before it.
+  void separateDocuments() { areSeparate = true; }
   const std::string &tablePath() const { return source.tablePath; }
   /// The first ids that are held out, or of those trained on if none are.
   std::vector<int32_t> firstIds(int64_t most) const;
 
   DataIdentity identity() const override;
+  bool hasDocuments() const override { return source.documents != nullptr; }
   int64_t countLabels(int64_t begin, int64_t end) const override;
 
 protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,
                   int32_t *targets) const override;
+  void readStarts(int64_t first, int64_t count,
+                  int32_t *starts) const override;
 
 private:
+  int64_t firstDocumentFrom(int64_t token) const;
+  int64_t labelsThatBegin(int64_t begin, int64_t end) const;
+  bool isLabel(int64_t token) const;
   /// Calls `act` with each shard of which some of the tokens [begin, end) are,
   /// the first of these within it, and how many.
   template <typename F>
@@ -110,7 +124,7 @@ private:
   TokenSource source;
   std::vector<int64_t> ends; // of the shards, in tokens from the first one on
   int64_t vocabulary;
-  bool isMasked = false;
+  bool isMasked = false, areSeparate = false;
 };
 
 } // namespace fsdp::rt

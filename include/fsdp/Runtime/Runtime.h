@@ -59,11 +59,12 @@ void copy(Context &c, Stream stream, Ptr from, Ptr to, int64_t bytes);
 
 /// `index` is into the artifact's table of attentions: their matmuls are
 /// prepared when the artifact is loaded.
-void attention(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v, Ptr out,
-               Ptr lse, Ptr workspace);
+/// `starts` is null, or what AttentionDesc says of it.
+void attention(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v, Ptr starts,
+               Ptr out, Ptr lse, Ptr workspace);
 void attentionGrad(Context &c, Stream s, int index, Ptr q, Ptr k, Ptr v,
-                   Ptr out, Ptr lse, Ptr dout, Ptr dq, Ptr dk, Ptr dv,
-                   Ptr workspace);
+                   Ptr out, Ptr lse, Ptr dout, Ptr starts, Ptr dq, Ptr dk,
+                   Ptr dv, Ptr workspace);
 
 /// x, y: [batch, sequence, heads, headDim]; table: f32 [sequence, headDim/2,
 /// 2].

@@ -71,6 +71,9 @@ struct AttentionDesc {
   int64_t window = 0;
   /// A score s becomes cap * tanh(s / cap) before any is hidden. 0: it stays.
   double cap = 0;
+  /// Of `causal`: i32 [batch, qLen] says where the document of each query
+  /// begins, which sees no key before that.
+  bool starts = false;
 };
 
 /// One tensor of a bucket. A gather takes `shard` elements from each rank and

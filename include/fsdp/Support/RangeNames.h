@@ -13,6 +13,7 @@ namespace fsdp::range_name {
 // Inputs of a step.
 inline constexpr char kTokens[] = "tokens";
 inline constexpr char kTargets[] = "targets";
+inline constexpr char kDocumentStarts[] = "document_starts";
 inline constexpr char kLearningRate[] = "lr";
 inline constexpr char kStep[] = "step";
 

@@ -28,6 +28,8 @@ public:
     return type == rt::DType::BF16;
   }
   llvm::StringRef whyNoLibrary(const rt::AttentionDesc &d) const override {
+    if (d.starts)
+      return "cuDNN's attention is not built for several documents in a row";
     return d.cap != 0 ? "cuDNN's attention has no cap on scores" : "";
   }
 };

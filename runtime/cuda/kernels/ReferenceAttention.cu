@@ -40,7 +40,7 @@ static reference::Shape shapeOf(const AttentionDesc &d) {
 
 void fsdp::rt::referenceAttention(Context &c, Stream stream,
                                   const AttentionDesc &d, Ptr q, Ptr k, Ptr v,
-                                  Ptr out, Ptr lse) {
+                                  Ptr starts, Ptr out, Ptr lse) {
   dispatch(d.type, "attention", [&](auto tag) {
     using T = decltype(tag);
     reference::Tensors<T> t{};
@@ -49,6 +49,7 @@ void fsdp::rt::referenceAttention(Context &c, Stream stream,
     t.v = as<T>(v);
     t.result = as<T>(out);
     t.lse = as<float>(lse);
+    t.starts = as<int32_t>(starts);
     gpu::startWith(c, stream, "attention", device::referenceAttention<T>,
                    gpu::rowsShape(d.batch * d.qLen * d.heads), shapeOf(d), t);
   });
@@ -56,8 +57,9 @@ void fsdp::rt::referenceAttention(Context &c, Stream stream,
 
 void fsdp::rt::referenceAttentionGrad(Context &c, Stream stream,
                                       const AttentionDesc &d, Ptr q, Ptr k,
-                                      Ptr v, Ptr out, Ptr lse, Ptr dout, Ptr dq,
-                                      Ptr dk, Ptr dv, Ptr workspace) {
+                                      Ptr v, Ptr out, Ptr lse, Ptr dout,
+                                      Ptr starts, Ptr dq, Ptr dk, Ptr dv,
+                                      Ptr workspace) {
   dispatch(d.type, "attention_grad", [&](auto tag) {
     using T = decltype(tag);
     reference::Tensors<T> t{as<T>(q),
@@ -69,7 +71,8 @@ void fsdp::rt::referenceAttentionGrad(Context &c, Stream stream,
                             as<float>(workspace),
                             as<T>(dq),
                             as<T>(dk),
-                            as<T>(dv)};
+                            as<T>(dv),
+                            as<int32_t>(starts)};
     gpu::startWith(c, stream, "attention_grad", device::referenceQueryGrad<T>,
                    gpu::rowsShape(d.batch * d.qLen * d.heads), shapeOf(d), t);
     // These read what the queries have left.

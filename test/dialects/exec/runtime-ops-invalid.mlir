@@ -835,3 +835,29 @@ exec.program @p {
   // expected-error @below {{needs 'step' of i32, got 'memref<f32>'}}
   exec.adamw on compute (%0, %1, %2, %3, %4, %5, %6 : memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>) outs(%0, %1, %2 : memref<4xf32>, memref<4xf32>, memref<4xf32>) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
 }
+
+// -----
+
+// attention 9: starts of documents need 'causal'
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x6x8xf32>
+  %1 = exec.alloc : memref<2x4x3x8xf32>
+  %2 = exec.alloc : memref<2x4xi32>
+  %3 = exec.alloc : memref<2x4x6x8xf32>
+  %4 = exec.alloc : memref<2x6x4xf32>
+  // expected-error @below {{has starts of documents, which need 'causal'}}
+  exec.attention on compute (%0, %1, %1, %2 : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x4xi32>) outs(%3, %4 : memref<2x4x6x8xf32>, memref<2x6x4xf32>) {scale = 1.25e-01 : f64}
+}
+
+// -----
+
+// attention 3: a start per query
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x6x8xf32>
+  %1 = exec.alloc : memref<2x4x3x8xf32>
+  %2 = exec.alloc : memref<2x5xi32>
+  %3 = exec.alloc : memref<2x4x6x8xf32>
+  %4 = exec.alloc : memref<2x6x4xf32>
+  // expected-error @below {{needs 'starts' of shape [batch, qLen], got 'memref<2x5xi32>': qLen is 4 by 'q'}}
+  exec.attention on compute (%0, %1, %1, %2 : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x5xi32>) outs(%3, %4 : memref<2x4x6x8xf32>, memref<2x6x4xf32>) {causal, scale = 1.25e-01 : f64}
+}

@@ -543,6 +543,24 @@ func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
 
 // -----
 
+// attention 8: starts need causal.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %s: tensor<2x16xi32>) {
+  // expected-error @+1 {{expects `causal` beside starts of documents}}
+  %o, %l = nn.attention %q, %k, %k from %s scale 1.0 : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>, tensor<2x16xi32>
+  return
+}
+
+// -----
+
+// attention 8: a start per query.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %s: tensor<2x15xi32>) {
+  // expected-error @+1 {{the starts}}
+  %o, %l = nn.attention %q, %k, %k from %s scale 1.0 {causal} : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x4x16xf32>, tensor<2x15xi32>
+  return
+}
+
+// -----
+
 // attention_grad 6: a window as in nn.attention.
 func.func @f(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @+1 {{expects `causal` beside a window}}

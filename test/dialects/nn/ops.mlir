@@ -173,7 +173,7 @@ func.func @norms(%x: tensor<2x4x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) {
 
 // Rotary embedding and attention with four query heads on two key heads.
 // CHECK-LABEL: @attention
-func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: tensor<16x2x2xf32>) {
+func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: tensor<16x2x2xf32>, %starts: tensor<2x16xi32>) {
   // CHECK: nn.rotary adjacent %{{.*}}, %{{.*}} : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
   %0 = nn.rotary adjacent %q, %t : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
   // CHECK: nn.rotary halves %{{.*}}, %{{.*}} {inverse} : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
@@ -186,6 +186,10 @@ func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: ten
   %p, %lse2 = nn.attention %q, %k, %k scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   // CHECK: nn.attention_grad %{{.*}} scale 5.000000e-01 {cap = 5.000000e+01 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   %dq2, %dk2, %dv2 = nn.attention_grad %q, %k, %k, %p, %lse2, %p scale 0.5 {cap = 50.0 : f64, causal, window = 3 : i64} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} from %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>, tensor<2x16xi32>
+  %d, %lse3 = nn.attention %q, %k, %k from %starts scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>, tensor<2x16xi32>
+  // CHECK: nn.attention_grad %{{.*}} from %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>, tensor<2x16xi32>
+  %dq3, %dk3, %dv3 = nn.attention_grad %q, %k, %k, %d, %lse3, %d from %starts scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>, tensor<2x16xi32>
   return
 }
 

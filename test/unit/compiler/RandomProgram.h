@@ -398,7 +398,8 @@ private:
   }
 
   /// Of x, [batch, sequence, features], with as many or fewer key heads: over
-  /// all keys, earlier ones or the last of these, with scores capped or not.
+  /// all keys, earlier ones or the last of these, with scores capped or not, in
+  /// one document or two.
   Value attention(Value x) {
     if (shapeOf(x).size() != 3)
       return {};
@@ -417,7 +418,14 @@ private:
       view.cap = 0.5;
     Value q = project(x, heads);
     Value k = project(like(x), keyHeads), v = project(like(x), keyHeads);
-    Value seen = make<nn::AttentionOp>(q, k, v, 0.5, view);
+    Value starts;
+    if (view.causal && chance(0.4)) {
+      auto type = RankedTensorType::get({batch, sequence}, builder.getI32Type());
+      starts = make<nn::ConstantOp>(
+          type, DenseElementsAttr::get(
+                    type, static_cast<int32_t>(below(sequence))));
+    }
+    Value seen = make<nn::AttentionOp>(q, k, v, 0.5, view, starts);
     return make<nn::ReshapeOp>(x.getType(), seen);
   }
 

@@ -268,6 +268,20 @@ const std::vector<VjpCase> &allCases() {
        "%y, %l = nn.attention %q, %k, %v scale 0.5 {cap = 0.7 : f64, causal, "
        "window = 3 : i64} : "
        "tensor<1x6x4x3xf64>, tensor<1x6x2x3xf64>, tensor<1x4x6xf64>"},
+      {"AttentionDocuments",
+       "%q: tensor<2x5x4x3xf64>, %k: tensor<2x5x2x3xf64>, "
+       "%v: tensor<2x5x2x3xf64>, %s: tensor<2x5xi32>",
+       "%y, %l = nn.attention %q, %k, %v from %s scale 0.5 {causal} : "
+       "tensor<2x5x4x3xf64>, tensor<2x5x2x3xf64>, tensor<2x4x5xf64>, "
+       "tensor<2x5xi32>",
+       {{"arg3", integers({2, 5}, {0, 0, 2, 2, 4, 0, 1, 1, 1, 1})}}},
+      {"AttentionDocumentsWindowCapped",
+       "%q: tensor<1x6x2x3xf64>, %k: tensor<1x6x2x3xf64>, "
+       "%v: tensor<1x6x2x3xf64>, %s: tensor<1x6xi32>",
+       "%y, %l = nn.attention %q, %k, %v from %s scale 0.5 {cap = 0.7 : f64, "
+       "causal, window = 2 : i64} : tensor<1x6x2x3xf64>, "
+       "tensor<1x6x2x3xf64>, tensor<1x2x6xf64>, tensor<1x6xi32>",
+       {{"arg3", integers({1, 6}, {0, 0, 0, 3, 9, -1})}}},
 
       // Embedding with a repeated index, losses with ignored rows.
       {"Embedding",

@@ -29,12 +29,15 @@ double dot(const float *a, const float *b, int64_t n) {
 /// One query's softmax and its gradients, straight from the definition.
 void addQuery(const AttentionDesc &d, const std::vector<float> &q,
               const std::vector<float> &k, const std::vector<float> &v,
-              const std::vector<float> &dout, Reference &r, int64_t b,
+              const std::vector<float> &dout,
+              const std::vector<int32_t> &starts, Reference &r, int64_t b,
               int64_t h, int64_t i) {
   int64_t D = d.headDim, kv = h / (d.heads / d.kvHeads);
   int64_t at = row(b, i, h, d.qLen, d.heads, D);
   int64_t keys = d.causal ? i + 1 : d.kvLen;
   int64_t first = d.window == 0 ? 0 : std::max<int64_t>(i - d.window + 1, 0);
+  if (d.starts)
+    first = std::max<int64_t>(first, std::min<int64_t>(starts[b * d.qLen + i], i));
   std::vector<double> p(static_cast<size_t>(keys)), dp(p.size());
   std::vector<double> slope(p.size(), d.scale);
   double max = -1e300, sum = 0, delta = 0;
@@ -89,6 +92,26 @@ template <typename T> std::vector<T> typed(const std::vector<float> &values) {
     return values;
 }
 
+/// Where the document of each query begins: documents of 1 to 150 tokens that
+/// begin elsewhere in each row, and, as nothing promises that they follow one
+/// another, a start after its query and one that is earlier again.
+std::vector<int32_t> startsOf(const AttentionDesc &d) {
+  std::vector<int32_t> starts;
+  for (int64_t b = 0; d.starts && b < d.batch; ++b) {
+    int64_t start = 0, length = 7 + 61 * b;
+    for (int64_t i = 0; i < d.qLen; ++i) {
+      if (i == start + length) {
+        start = i;
+        length = (length * 37 + 11) % 150 + 1;
+      }
+      starts.push_back(int32_t(start));
+    }
+    starts[starts.size() - 1] = int32_t(d.qLen) + 5;
+    starts[starts.size() - size_t(d.qLen / 2)] = -3;
+  }
+  return starts;
+}
+
 template <typename T> void check(const Case &c, double tolerance) {
   const AttentionDesc &d = c.desc;
   int64_t nq = d.batch * d.qLen * d.heads * d.headDim;
@@ -106,11 +129,13 @@ template <typename T> void check(const Case &c, double tolerance) {
   Ptr forward = t.take<std::byte>(cpu::attentionWorkspaceBytes(d, c.threads));
   Ptr backward =
       t.take<std::byte>(cpu::attentionGradWorkspaceBytes(d, c.threads));
+  std::vector<int32_t> starts = startsOf(d);
+  Ptr at = d.starts ? ptr(t.take(starts)) : nullptr;
   std::string error = t.run([&](Context &context) {
-    attention(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(out),
+    attention(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), at, ptr(out),
               ptr(lse), forward);
     attentionGrad(context, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(out),
-                  ptr(lse), ptr(dout), ptr(dq), ptr(dk), ptr(dv), backward);
+                  ptr(lse), ptr(dout), at, ptr(dq), ptr(dk), ptr(dv), backward);
   });
   ASSERT_EQ(error, "");
 
@@ -125,7 +150,7 @@ template <typename T> void check(const Case &c, double tolerance) {
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t h = 0; h < d.heads; ++h)
       for (int64_t i = 0; i < d.qLen; ++i)
-        addQuery(d, wq, wk, wv, wd, r, b, h, i);
+        addQuery(d, wq, wk, wv, wd, starts, r, b, h, i);
   EXPECT_LT(relativeError(lse, r.lse.data(), nl), 1e-6);
   EXPECT_LT(relativeError(read(out, nq).data(), r.out.data(), nq), tolerance);
   // One key has the probability 1, whatever its score: no gradient but that of
@@ -191,6 +216,32 @@ INSTANTIATE_TEST_SUITE_P(
         Case{seen(700, 100, 1, DType::BF16), 1},
         Case{seen(200, 0, 1, DType::BF16), 1}));
 
+/// Attention over several documents in a row.
+AttentionDesc packed(int64_t length, int64_t window, double cap, DType type,
+                     bool plain = false) {
+  AttentionDesc d = seen(length, window, cap, type, plain);
+  d.starts = true;
+  return d;
+}
+
+// Rows of less and more than a block and a chunk, that end anywhere.
+INSTANTIATE_TEST_SUITE_P(
+    Documents, AttentionTest,
+    testing::Values(Case{packed(5, 0, 0, DType::F32), 1},
+                    Case{packed(64, 0, 0, DType::F32), 1},
+                    Case{packed(70, 0, 0, DType::F32), 2},
+                    Case{packed(200, 0, 0, DType::F32), 3},
+                    Case{packed(200, 30, 1, DType::F32), 2},
+                    Case{packed(512, 0, 0, DType::F32), 1},
+                    Case{packed(1100, 0, 0, DType::F32), 2},
+                    Case{packed(1100, 600, 2, DType::F32), 2},
+                    Case{packed(200, 0, 0, DType::BF16), 2},
+                    Case{packed(700, 100, 1, DType::BF16), 1},
+                    Case{packed(5, 0, 0, DType::F32, true), 1},
+                    Case{packed(70, 0, 0, DType::F32, true), 2},
+                    Case{packed(100, 30, 1, DType::F32, true), 2},
+                    Case{packed(70, 0, 0, DType::BF16, true), 2}));
+
 // Heads of less and more than sixteen elements.
 INSTANTIATE_TEST_SUITE_P(
     Reference, AttentionTest,
@@ -220,12 +271,13 @@ std::vector<float> resultsOf(const AttentionDesc &d, int threads) {
   Ptr space =
       t.take<std::byte>(std::max(cpu::attentionWorkspaceBytes(d, threads),
                                  cpu::attentionGradWorkspaceBytes(d, threads)));
+  Ptr at = d.starts ? ptr(t.take(startsOf(d))) : nullptr;
   t.run([&](Context &c) {
-    attention(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(result),
+    attention(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), at, ptr(result),
               ptr(lse), space);
     attentionGrad(c, Stream::Compute, 0, ptr(q), ptr(k), ptr(v), ptr(result),
-                  ptr(lse), ptr(dout), ptr(result + nq), ptr(result + 2 * nq),
-                  ptr(result + 2 * nq + nk), space);
+                  ptr(lse), ptr(dout), at, ptr(result + nq),
+                  ptr(result + 2 * nq), ptr(result + 2 * nq + nk), space);
   });
   return {result, result + 2 * nq + 2 * nk};
 }
@@ -234,7 +286,8 @@ class AttentionBitsTest : public testing::TestWithParam<bool> {};
 
 TEST_P(AttentionBitsTest, AreThoseOfAnyNumberOfThreads) {
   for (const AttentionDesc &d : {seen(200, 0, 0, DType::F32, GetParam()),
-                                 seen(200, 70, 1, DType::F32, GetParam())}) {
+                                 seen(200, 70, 1, DType::F32, GetParam()),
+                                 packed(200, 0, 0, DType::F32, GetParam())}) {
     std::vector<float> one = resultsOf(d, 1);
     EXPECT_EQ(resultsOf(d, 2), one) << d.window;
     EXPECT_EQ(resultsOf(d, 3), one) << d.window;

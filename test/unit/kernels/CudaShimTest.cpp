@@ -134,12 +134,21 @@ TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
         AttentionDesc{1, 3, 6, 2, 1, 100, 0.1, false, DType::F32, true},
         AttentionDesc{2, 7, 7, 4, 2, 8, 0.3, true, DType::F32, true, 3, 0},
         AttentionDesc{1, 5, 5, 2, 1, 16, 0.9, true, DType::F32, true, 1, 0.5},
-        AttentionDesc{1, 3, 6, 2, 1, 20, 0.9, false, DType::F32, true, 0, 2}}) {
+        AttentionDesc{1, 3, 6, 2, 1, 20, 0.9, false, DType::F32, true, 0, 2},
+        AttentionDesc{2, 9, 9, 2, 1, 8, 0.3, true, DType::F32, true, 0, 0,
+                      true},
+        AttentionDesc{1, 12, 12, 2, 2, 8, 0.3, true, DType::F32, true, 3, 1,
+                      true}}) {
     auto queries = size_t(d.batch * d.qLen * d.heads * d.headDim);
     auto keys = size_t(d.batch * d.kvLen * d.kvHeads * d.headDim);
     auto rows = size_t(d.batch * d.qLen * d.heads);
     auto q = randomFloats(queries, 1), dout = randomFloats(queries, 2);
     auto k = randomFloats(keys, 3), v = randomFloats(keys, 4);
+    // Documents of three tokens, the second row's one later.
+    std::vector<int32_t> starts;
+    for (int64_t i = 0; d.starts && i < d.batch * d.qLen; ++i)
+      starts.push_back(int32_t((i % d.qLen + i / d.qLen) / 3 * 3));
+    const int32_t *documents = starts.empty() ? nullptr : starts.data();
     struct Results {
       std::vector<float> out, lse, delta, dq, dk, dv;
     };
@@ -158,7 +167,8 @@ TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
                                 wanted.delta.data(),
                                 wanted.out.data(),
                                 wanted.dk.data(),
-                                wanted.dv.data()};
+                                wanted.dv.data(),
+                                documents};
     const ReferenceAttentionKernels<float> &cpu = kernels().referenceF32;
     cpu.forward(shapeOf(d), t, 0, int64_t(rows));
     t.result = wanted.dq.data();
@@ -166,11 +176,12 @@ TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
     cpu.keyGrads(shapeOf(d), t, 0, d.batch * d.kvLen * d.kvHeads);
 
     Context &c = noContext();
+    Ptr at = starts.empty() ? nullptr : pointer(starts);
     referenceAttention(c, Stream::Compute, d, pointer(q), pointer(k),
-                       pointer(v), pointer(got.out), pointer(got.lse));
+                       pointer(v), at, pointer(got.out), pointer(got.lse));
     referenceAttentionGrad(c, Stream::Compute, d, pointer(q), pointer(k),
                            pointer(v), pointer(got.out), pointer(got.lse),
-                           pointer(dout), pointer(got.dq), pointer(got.dk),
+                           pointer(dout), at, pointer(got.dq), pointer(got.dk),
                            pointer(got.dv), pointer(got.delta));
     EXPECT_EQ(got.out, wanted.out) << d.headDim;
     EXPECT_EQ(got.lse, wanted.lse) << d.headDim;

@@ -1,7 +1,7 @@
 """tools/fsdp-tokenize: the golden folder to the byte with any number of workers,
 the ids of the package for awkward strings and back by the table, damaged input.
 
-usage: tokenize.py SOURCE WORKDIR"""
+usage: tokenize_text.py SOURCE WORKDIR"""
 import array
 import json
 import os
