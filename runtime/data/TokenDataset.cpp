@@ -165,7 +165,7 @@ void TokenDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
   if (!areSeparate)
     return;
   for (int64_t document = firstDocumentFrom(first + 1), at;
-       document < source.documents->count() &&
+       document < documents() &&
        (at = source.documents->at(document)) <= first + count;
        ++document)
     targets[std::max(at, first + 1) - first - 1] = kIgnoredTarget;
@@ -173,15 +173,18 @@ void TokenDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
 
 void TokenDataset::readStarts(int64_t first, int64_t count,
                               int32_t *starts) const {
-  int64_t next = firstDocumentFrom(first + 1), start = 0;
-  int64_t documents = source.documents->count();
-  for (int64_t i = 0; i < count; ++i) {
-    while (next < documents && source.documents->at(next) <= first + i) {
-      start = i;
-      ++next;
-    }
-    starts[i] = static_cast<int32_t>(start);
+  std::fill_n(starts, count, 0);
+  if (!source.documents)
+    return;
+  for (int64_t document = firstDocumentFrom(first + 1), at;
+       document < documents() &&
+       (at = source.documents->at(document)) < first + count;
+       ++document) {
+    int64_t start = std::max(at - first, int64_t{0});
+    starts[start] = static_cast<int32_t>(start);
   }
+  for (int64_t i = 1; i < count; ++i)
+    starts[i] = std::max(starts[i], starts[i - 1]);
 }
 
 std::vector<int32_t> TokenDataset::firstIds(int64_t most) const {

@@ -1,6 +1,5 @@
 //===- DatasetTest.cpp - Text as bytes ------------------------------------===//
-#include "fsdp/Data/Dataset.h"
-#include "TemporaryFolder.h"
+#include "TokenFiles.h"
 #include "fsdp/Support/Checksum.h"
 #include <map>
 #include <sys/stat.h>
@@ -9,19 +8,6 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 using namespace fsdp::test;
-
-namespace {
-
-/// A batch with its own memory.
-struct OwnedBatch {
-  OwnedBatch(int64_t rows, int64_t sequence)
-      : tokens(rows * sequence), targets(rows * sequence),
-        view{rows, sequence, tokens.data(), targets.data()} {}
-  std::vector<int32_t> tokens, targets;
-  Batch view;
-};
-
-} // namespace
 
 /// Rows alone are cut.
 static DataShard rows(int64_t index, int64_t count) {
@@ -232,12 +218,6 @@ TEST(ByteDataset, MissingAndShortTextsAreErrors) {
 //===----------------------------------------------------------------------===//
 // Token ids
 //===----------------------------------------------------------------------===//
-
-/// Numbers as a file has them.
-template <typename T> static std::string bytesOf(const std::vector<T> &values) {
-  return {reinterpret_cast<const char *>(values.data()),
-          values.size() * sizeof(T)};
-}
 
 /// 300, 301 and so on.
 template <typename T> static std::string countingIds(size_t count) {

@@ -1,6 +1,5 @@
-//===- TokenDatasetTest.cpp - Token ids with documents --------------------===//
-#include "fsdp/Data/TokenDataset.h"
-#include "TemporaryFolder.h"
+//===- TokenDatasetTest.cpp - Token folders and their documents -----------===//
+#include "TokenFiles.h"
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -10,23 +9,6 @@ using namespace fsdp;
 using namespace fsdp::rt;
 using namespace fsdp::test;
 using nlohmann::json;
-
-//===----------------------------------------------------------------------===//
-// Files
-//===----------------------------------------------------------------------===//
-
-template <typename T> static std::string bytesOf(const std::vector<T> &numbers) {
-  return {reinterpret_cast<const char *>(numbers.data()),
-          numbers.size() * sizeof(T)};
-}
-
-/// 0, 1, 2, …, so that an id tells where it stands.
-template <typename T> static std::vector<T> counting(int64_t from, int64_t count) {
-  std::vector<T> ids;
-  for (int64_t i = 0; i < count; ++i)
-    ids.push_back(static_cast<T>(from + i));
-  return ids;
-}
 
 namespace {
 
@@ -81,28 +63,7 @@ struct Folder {
   json description;
 };
 
-/// A batch with its own memory.
-struct OwnedBatch {
-  OwnedBatch(int64_t rows, int64_t sequence)
-      : tokens(rows * sequence), targets(rows * sequence),
-        view{rows, sequence, tokens.data(), targets.data()} {}
-  std::vector<int32_t> tokens, targets;
-  Batch view;
-};
-
 } // namespace
-
-/// What a training of one row sees in its first steps.
-static std::vector<int32_t> firstRows(const Dataset &data, int64_t steps,
-                                      int64_t sequence) {
-  std::vector<int32_t> all;
-  OwnedBatch batch(1, sequence);
-  for (int64_t step = 0; step < steps; ++step) {
-    data.sampleTraining(1, step, {}, batch.view);
-    all.insert(all.end(), batch.tokens.begin(), batch.tokens.end());
-  }
-  return all;
-}
 
 //===----------------------------------------------------------------------===//
 // Token folders
@@ -253,8 +214,9 @@ TEST(TokenFolder, DescriptionsThatAreWrongAreRefused) {
       {[](json &d) { d["table"]["bytes"] = 8; }, "tokens.json says 8"},
   };
   for (const auto &[change, expected] : cases) {
+    const Change &apply = change;
     std::string message = messageOfFolder([&](Folder &folder) {
-      change(folder.description);
+      apply(folder.description);
       folder.describe();
     });
     EXPECT_NE(message.find(expected), std::string::npos) << message;
@@ -331,6 +293,87 @@ TEST(TokenFolder, MasksWithoutALabelAreRefused) {
 }
 
 //===----------------------------------------------------------------------===//
+// Documents
+//===----------------------------------------------------------------------===//
+
+/// Where the document of token `at` begins in a folder.
+static int64_t startIn(const std::vector<int64_t> &documents, int64_t at) {
+  int64_t start = 0;
+  for (int64_t document : documents)
+    start = document <= at ? document : start;
+  return start;
+}
+
+TEST(Documents, StartsAreThoseOfTheRow) {
+  Folder folder;
+  TokenDataset data(openTokenFolder(folder.path), 0, 48, 100);
+  OwnedBatch batch(1, 24);
+  std::vector<int32_t> starts(48);
+  batch.view.starts = starts.data();
+  for (int64_t step = 0; step < 40; ++step)
+    for (int64_t column : {0, 1}) {
+      data.sampleTraining(4, step, {{0, 1}, {column, 2}}, batch.view);
+      // Starts are of the whole row, of which the rank has a half.
+      int64_t first = batch.tokens[0] - 24 * column;
+      for (int64_t i = 0; i < 48; ++i)
+        ASSERT_EQ(starts[i],
+                  std::max<int64_t>(
+                      startIn({0, 25, 60, 61, 90}, first + i) - first, 0));
+    }
+}
+
+TEST(Documents, TheirFirstTokensAreNoLabels) {
+  Folder folder;
+  TokenDataset together(openTokenFolder(folder.path), 0.4, 10, 100);
+  TokenDataset data(openTokenFolder(folder.path), 0.4, 10, 100);
+  data.separateDocuments();
+  // 25 and 61 are labels, 60 is none in the mask, 90 is one.
+  EXPECT_EQ(together.countLabels(1, 60) - data.countLabels(1, 60), 1);
+  EXPECT_EQ(together.countLabels(61, 100) - data.countLabels(61, 100), 2);
+  EXPECT_EQ(together.countLabels(25, 26), 1);
+  EXPECT_EQ(data.countLabels(25, 26), 0);
+  OwnedBatch batch(2, 10);
+  std::vector<int32_t> starts(20, -1);
+  batch.view.starts = starts.data();
+  int64_t predictions = 0;
+  for (int64_t round = 0; round < data.heldOutRounds({}, batch.view); ++round) {
+    int64_t found = data.fillHeldOut(round, {}, batch.view);
+    EXPECT_EQ(found, data.heldOutPredictions(round, {}, batch.view));
+    predictions += found;
+    for (int64_t i = 0; i < 20; ++i) {
+      int64_t first = 60 + round * 20 + i / 10 * 10, at = first + i % 10;
+      bool isThere = at < 100;
+      ASSERT_EQ(starts[i], isThere ? std::max<int64_t>(
+                                         startIn({60, 61, 90}, at) - first, 0)
+                                   : 0);
+      bool isLabel = at + 1 < 100 && (at + 1) % 4 != 0 && at + 1 != 61 &&
+                     at + 1 != 90;
+      ASSERT_EQ(batch.targets[i], isLabel ? at + 1 : kIgnoredTarget) << at;
+    }
+  }
+  EXPECT_EQ(predictions, data.countLabels(61, 100));
+}
+
+TEST(Documents, EmptyOnesAreCountedOnce) {
+  TemporaryFolder folder;
+  Megatron files;
+  // Documents at 0, 5, 5 and 12: the second is empty.
+  files.firsts = {0, 1, 2, 3, 4};
+  files.documents = 5;
+  TokenDataset data(openMegatron(files.write(folder)), 0, 8, 32);
+  data.separateDocuments();
+  EXPECT_EQ(data.documents(), 4);
+  EXPECT_EQ(data.countLabels(1, 32), 29);
+  OwnedBatch batch(1, 31);
+  std::vector<int32_t> starts(31);
+  batch.view.starts = starts.data();
+  data.sampleTraining(1, 0, {}, batch.view);
+  EXPECT_EQ(starts[4], 0);
+  EXPECT_EQ(starts[5], 5);
+  EXPECT_EQ(starts[30], 12);
+}
+
+//===----------------------------------------------------------------------===//
 // Epochs
 //===----------------------------------------------------------------------===//
 
@@ -381,193 +424,4 @@ TEST(WindowOrder, EveryMeshSeesTheSame) {
         }
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Megatron
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Sequences of 5, 0, 7 and 20 ids, in three documents.
-struct Megatron {
-  std::string magic{"MMIDIDX\0\0", 9};
-  uint64_t version = 1;
-  uint8_t type = 8;
-  uint64_t sequences = 4, documents = 4;
-  std::vector<int32_t> lengths{5, 0, 7, 20};
-  std::vector<int64_t> offsets{0, 10, 10, 24};
-  std::vector<int64_t> firsts{0, 2, 3, 4};
-  std::string more, ids = bytesOf(counting<uint16_t>(0, 32));
-
-  std::string index() const {
-    return magic + bytesOf<uint64_t>({version}) + static_cast<char>(type) +
-           bytesOf<uint64_t>({sequences, documents}) + bytesOf(lengths) +
-           bytesOf(offsets) + bytesOf(firsts) + more;
-  }
-  std::string write(const TemporaryFolder &folder) const {
-    folder.write("m.bin", ids);
-    folder.write("m.idx", index());
-    return folder.path + "/m";
-  }
-};
-
-} // namespace
-
-TEST(MegatronTokens, AreReadByEitherName) {
-  TemporaryFolder folder;
-  std::string prefix = Megatron().write(folder);
-  for (const char *end : {"", ".idx", ".bin"}) {
-    TokenDataset data(openMegatron(prefix + end), 0.5, 4, 32);
-    EXPECT_EQ(data.documents(), 3);
-    // Documents begin at 0, 5 and 12.
-    EXPECT_EQ(data.trainTokens(), 12);
-    EXPECT_EQ(data.firstIds(3), (std::vector<int32_t>{12, 13, 14}));
-    for (int32_t id : firstRows(data, 20, 4))
-      EXPECT_LT(id, 12);
-  }
-  Megatron wide;
-  wide.type = 4;
-  wide.offsets = {0, 20, 20, 48};
-  wide.more = std::string(4, '\1'); // modes
-  wide.ids = bytesOf(counting<int32_t>(70000, 32));
-  wide.write(folder);
-  EXPECT_EQ(TokenDataset(openMegatron(prefix), 0, 4, 80000).firstIds(2),
-            (std::vector<int32_t>{70000, 70001}));
-}
-
-TEST(MegatronTokens, AreKnownAgain) {
-  TemporaryFolder folder;
-  Megatron files;
-  auto digest = [&] { return openMegatron(files.write(folder)).digest; };
-  uint64_t before = digest();
-  EXPECT_EQ(digest(), before);
-  files.ids[40] ^= 1;
-  EXPECT_NE(digest(), before);
-  files.ids[40] ^= 1;
-  files.firsts[1] = 1;
-  EXPECT_NE(digest(), before);
-}
-
-TEST(MegatronTokens, ThatAreWrongAreRefused) {
-  using Change = std::function<void(Megatron &)>;
-  constexpr uint64_t kMany = uint64_t{1} << 62;
-  std::vector<std::pair<Change, std::string>> cases{
-      {[](Megatron &m) { m.magic[0] = 'X'; }, "it does not begin with MMIDIDX"},
-      {[](Megatron &m) { m.version = 2; }, "is of version 2"},
-      {[](Megatron &m) { m.type = 6; }, "type 6 (f64)"},
-      {[](Megatron &m) { m.type = 0; }, "type 0,"},
-      {[](Megatron &m) { m.type = 255; }, "type 255,"},
-      {[](Megatron &m) { m.type = 5; }, "type 5 (i64)"},
-      {[](Megatron &m) { m.type = 4; }, "has sequence 1 at byte 10"},
-      {[](Megatron &m) { m.sequences = 0; }, "it has 0 sequences"},
-      {[](Megatron &m) { m.sequences = 5; }, "its 5 sequences take"},
-      {[](Megatron &m) { m.sequences = 3; }, "its 3 sequences take"},
-      {[=](Megatron &m) { m.sequences = kMany; }, "sequences"},
-      {[=](Megatron &m) { m.sequences = ~uint64_t{0}; }, "sequences"},
-      {[=](Megatron &m) { m.documents = kMany; }, "for its documents"},
-      {[=](Megatron &m) { m.documents = ~uint64_t{0}; }, "for its documents"},
-      {[](Megatron &m) { m.documents = 0; }, "an array of 0"},
-      {[](Megatron &m) { m.documents = 1; }, "an array of 1"},
-      {[](Megatron &m) { m.documents = 3; }, "bytes, and its 4 sequences"},
-      {[](Megatron &m) { m.lengths[2] = -7; }, "a length of -7"},
-      {[](Megatron &m) { m.lengths[0] = 6; }, "has sequence 1 at byte 10"},
-      {[](Megatron &m) { m.lengths[3] = 21; }, "tells of 33 tokens"},
-      {[](Megatron &m) { m.lengths[3] = 0x7fffffff; }, "are they of one pair"},
-      {[](Megatron &m) { m.lengths = {0, 0, 0, 0}; m.offsets = {0, 0, 0, 0}; },
-       "has no tokens"},
-      {[](Megatron &m) { m.offsets[1] = -10; }, "has sequence 1 at byte -10"},
-      {[](Megatron &m) { m.offsets[3] = 26; }, "has sequence 3 at byte 26"},
-      {[](Megatron &m) { m.firsts[0] = 1; }, "has document 0 at sequence 1"},
-      {[](Megatron &m) { m.firsts[2] = 1; }, "has document 2 at sequence 1"},
-      {[](Megatron &m) { m.firsts[2] = 5; }, "has document 2 at sequence 5"},
-      {[](Megatron &m) { m.firsts[3] = 3; }, "has document 3 at sequence 3"},
-      {[](Megatron &m) { m.more = "abc"; }, "bytes, and its 4 sequences"},
-      {[](Megatron &m) { m.ids.pop_back(); }, "has 63 bytes"},
-      {[](Megatron &m) { m.ids.clear(); }, "has 0 bytes"},
-  };
-  for (const auto &[change, expected] : cases) {
-    TemporaryFolder folder;
-    Megatron files;
-    change(files);
-    std::string message = messageOf([&] { openMegatron(files.write(folder)); });
-    EXPECT_NE(message.find(expected), std::string::npos)
-        << expected << ": " << message;
-  }
-  EXPECT_EQ(cases.size(), 31u);
-  // Cut short anywhere.
-  Megatron files;
-  std::string index = files.index();
-  for (size_t size = 0; size < index.size(); ++size) {
-    TemporaryFolder folder;
-    std::string prefix = files.write(folder);
-    folder.write("m.idx", index.substr(0, size));
-    EXPECT_NE(messageOf([&] { openMegatron(prefix); }), "") << size;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// llm.c
-//===----------------------------------------------------------------------===//
-
-static std::string llmcFile(int32_t magic, int32_t version, int32_t count,
-                            const std::string &ids) {
-  std::vector<int32_t> header(256, 0);
-  header[0] = magic;
-  header[1] = version;
-  header[2] = count;
-  return bytesOf(header) + ids;
-}
-
-static constexpr int32_t kGpt2 = 20240520, kLlama3 = 20240801;
-
-TEST(LlmcTokens, FilesFollowByName) {
-  TemporaryFolder folder;
-  folder.write("t_2.bin", llmcFile(kGpt2, 1, 20, bytesOf(counting<uint16_t>(30, 20))));
-  folder.write("t_1.bin", llmcFile(kGpt2, 1, 30, bytesOf(counting<uint16_t>(0, 30))));
-  folder.write("val.bin", llmcFile(kLlama3, 7, 9, bytesOf(counting<uint32_t>(99990, 9))));
-  TokenDataset data(openLlmc(folder.path + "/t_*.bin"), 0.1, 49 - 5, 50);
-  EXPECT_EQ(data.documents(), 0);
-  EXPECT_EQ(data.trainTokens(), 45);
-  std::vector<int32_t> row = firstRows(data, 1, 44);
-  for (int32_t i = 0; i < 44; ++i)
-    EXPECT_EQ(row[i], i);
-  TokenDataset wide(openLlmc(folder.path + "/val.bin"), 0, 8, 100000);
-  EXPECT_EQ(wide.firstIds(2), (std::vector<int32_t>{99990, 99991}));
-  EXPECT_NE(messageOf([&] {
-              firstRows(TokenDataset(openLlmc(folder.path + "/val.bin"), 0, 8,
-                                     99995),
-                        1, 8);
-            }).find("has id 99995 at token 5, which is not in the model's "
-                    "vocabulary, 0 to 99994"),
-            std::string::npos);
-}
-
-TEST(LlmcTokens, ThatAreWrongAreRefused) {
-  TemporaryFolder folder;
-  std::string ids = bytesOf(counting<uint16_t>(0, 20));
-  std::vector<std::pair<std::string, std::string>> cases{
-      {"", "it has 0 bytes, and the header takes 1024"},
-      {std::string(1023, '\0'), "it has 1023 bytes"},
-      {std::string(1024, '\0'), "its first number is 0"},
-      {llmcFile(20240522, 1, 20, ids), "its first number is 20240522"},
-      {llmcFile(kGpt2, 2, 20, ids), "it is of version 2"},
-      {llmcFile(kLlama3, 1, 20, ids), "it is of version 1"},
-      {llmcFile(kGpt2, 1, 0, ""), "its header tells of 0 tokens"},
-      {llmcFile(kGpt2, 1, -20, ids), "its header tells of -20 tokens"},
-      {llmcFile(kGpt2, 1, 21, ids), "its header tells of 21 tokens"},
-      {llmcFile(kGpt2, 1, 19, ids), "its header tells of 19 tokens"},
-      {llmcFile(kGpt2, 1, 0x7fffffff, ids), "was it copied whole?"},
-      {llmcFile(kLlama3, 7, 20, ids), "its header tells of 20 tokens"},
-      {ids + std::string(1024, ' '), "bare ids are training.dataset = ids"}};
-  for (const auto &[bytes, expected] : cases) {
-    std::string path = folder.write("t.bin", bytes);
-    std::string message = messageOf([&] { openLlmc(path); });
-    EXPECT_NE(message.find(expected), std::string::npos) << message;
-  }
-  EXPECT_NE(messageOf([&] { openLlmc(folder.path + "/none*"); })
-                .find("No such file or directory"),
-            std::string::npos);
-  EXPECT_NE(messageOf([&] { openLlmc(folder.path); }).find("Is a directory"),
-            std::string::npos);
 }
