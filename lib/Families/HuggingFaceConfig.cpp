@@ -186,6 +186,8 @@ checkpoint::writeModelConfig(const rt::ModelInfo &stated, rt::DType dtype,
   for (const ConfigField &field : family.fields)
     config[field.key] = fieldThere(fields, field);
   writeWindows(decoder, family, config);
+  if (decoder.vocab <= family.defaultPadToken)
+    config["pad_token_id"] = nullptr;
   for (const auto &[key, text] : more)
     config[key] = ordered_json::parse(text);
   config["model_type"] = family.modelType;

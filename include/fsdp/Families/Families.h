@@ -147,6 +147,9 @@ struct Family {
   /// What names of files begin with, except in files that leave it out
   /// everywhere; null: nothing.
   const char *prefix = nullptr;
+  /// The id of padding that transformers takes where a file names none, which
+  /// has to be in the vocabulary; -1: it takes none.
+  int64_t defaultPadToken = -1;
 };
 
 const std::list<Family> &families();

@@ -69,6 +69,7 @@ Family checkpoint::phi3Family() {
       {{"window"}, {"rotary_dim"}, {"rope_original"}, {"activation", kRare}});
   family.sizes = {{"phi3_mini", "Phi-3 mini 4k", 4096, base()}};
   family.windows = WindowRule::AllLayers;
+  family.defaultPadToken = 32000;
   // Files of the first versions call longrope so.
   family.ropeTypes = {{"default", "default"},
                       {"longrope", "longrope"},
