@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
 #include "runtime/report/LossUnit.h"
 #include <cstdlib>
+#include <filesystem>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -174,6 +175,16 @@ static TokenSource openSource(const RunConfig &config) {
   }
 }
 
+/// A folder is opened by its name alone, and says what it is.
+static void refuseFolder(const RunConfig &config) {
+  const std::string &path = config.training.datasetPath;
+  std::error_code ignored;
+  if (std::filesystem::exists(path + "/tokens.json", ignored))
+    throw Error("'" + path + "' is a token folder of tools/fsdp-tokenize: set "
+                "training.dataset = tokens, not " +
+                spelled(config.training.dataset));
+}
+
 /// Whether the artifact's attention sees the document of each token alone.
 static bool keepsDocumentsApart(const Manifest &manifest) {
   return manifest.findRange(range_name::kDocumentStarts);
@@ -187,6 +198,8 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
   int64_t vocabulary = vocabularyOf(manifest);
   double fraction = config.validation.fraction;
   refuseKeysOfOthers(config);
+  if (training.dataset != DatasetKind::Tokens)
+    refuseFolder(config);
   if (!isIds(config)) {
     checkBytes(config, options, vocabulary);
     return std::make_unique<ByteDataset>(training.datasetPath, fraction,

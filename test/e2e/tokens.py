@@ -178,6 +178,11 @@ def sample():
                                         checkpoint__enable="false", training__steps=1,
                                         sample__length=2, sample__prompt_ids=prompt)
             expect("sample.prompt_ids: expected ids from 0 to 299" in said, said)
+    for kind in ("bytes", "ids", "megatron", "llmc"):
+        said = artifact("two").fail(str(GOLDEN / "folder"), str(WORK / "refused"),
+                                    training__dataset=kind)
+        expect(f"is a token folder of tools/fsdp-tokenize: set training.dataset = tokens, not {kind}"
+               in said, said)
     said = artifact("two").fail(str(GOLDEN / "folder"), str(WORK / "refused"), sample__length=2,
                                 sample__prompt="text")
     expect("sample.prompt is for training.dataset = bytes" in said, said)
