@@ -46,7 +46,16 @@ FactorSharding::sharesOf(ArrayRef<unsigned> dim,
     if (parts != loop.size)
       break; // What is inside is not sharded.
   }
-  return axes.empty() ? std::optional(std::move(shares)) : std::nullopt;
+  // A dimension of one element is split over axes of one rank.
+  bool isOne = dim.size() == 1 && rule.factors[dim[0]].size == 1 &&
+               !rule.factors[dim[0]].needsReplication &&
+               llvm::all_of(axes, [&](AxisRefAttr axis) {
+                 return grid.sizeOf(axis) == 1;
+               });
+  if (isOne && !axes.empty())
+    shares.push_back({dim[0], AxisList(axes.begin(), axes.end())});
+  return axes.empty() || isOne ? std::optional(std::move(shares))
+                               : std::nullopt;
 }
 
 bool FactorSharding::canShard(unsigned factor, AxisRefAttr axis) const {
