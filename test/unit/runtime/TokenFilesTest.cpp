@@ -161,6 +161,18 @@ TEST(LlmcTokens, ThatAreWrongAreRefused) {
     std::string message = messageOf([&] { openLlmc(path); });
     EXPECT_NE(message.find(expected), std::string::npos) << message;
   }
+  // Cut short anywhere, or with a flipped bit of what the header says.
+  std::string good = llmcFile(kGpt2, 1, 20, ids);
+  for (size_t size = 0; size < good.size(); size += 9) {
+    std::string path = folder.write("t.bin", good.substr(0, size));
+    EXPECT_NE(messageOf([&] { openLlmc(path); }), "") << size;
+  }
+  for (size_t bit = 0; bit < 96; ++bit) {
+    std::string damaged = good;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    std::string path = folder.write("t.bin", damaged);
+    EXPECT_NE(messageOf([&] { openLlmc(path); }), "") << bit;
+  }
   EXPECT_NE(messageOf([&] { openLlmc(folder.path + "/none*"); })
                 .find("No such file or directory"),
             std::string::npos);
