@@ -127,7 +127,7 @@ TEST(Config, SpellingsAreReadAsTheyArePrinted) {
       EXPECT_EQ(option.text(), name) << option.name;
     }
   }
-  EXPECT_EQ(choices, 21);
+  EXPECT_EQ(choices, 22);
 }
 
 TEST(Config, NamesOfThePastAreReadAndNotPrinted) {

@@ -172,8 +172,9 @@ TEST(TorchtitanKeys, DefaultsOfKeysThatWorkAreAccepted) {
       EXPECT_EQ(errorOf(key.name, key.standard), "");
     }
   EXPECT_EQ(errorOf("training.dataset", "\"c4_test\""),
-            "training.dataset: expected one of bytes, ids, got 'c4_test'; use "
-            "training.dataset_path, a file of text or of token ids");
+            "training.dataset: expected one of bytes, ids, tokens, megatron, "
+            "llmc, got 'c4_test'; use training.dataset_path, a file of text or "
+            "of token ids");
 }
 
 // A remedy that begins with the name of a key names one that there is.
