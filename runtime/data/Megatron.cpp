@@ -22,14 +22,10 @@ constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
 constexpr int64_t kHeaderBytes = 34;
 constexpr int64_t kMostSequences = int64_t{1} << 40;
 
-/// What the types of Megatron are called; empty: one that ids have not.
-struct IdType {
-  const char *name;
-  int64_t width;
-};
-constexpr IdType kTypes[] = {{"", 0},    {"u8", 1},  {"i8", 1},
-                             {"i16", 2}, {"i32", 4}, {"i64", 8},
-                             {"f64", 8}, {"f32", 4}, {"u16", 2}};
+/// What the types of Megatron are called, from 1 on.
+constexpr const char *kTypes[] = {"",    "u8",  "i8",  "i16", "i32",
+                                  "i64", "f64", "f32", "u16"};
+constexpr uint8_t kI32 = 4, kU16 = 8;
 
 class MegatronIndex final : public DocumentStarts {
 public:
@@ -81,13 +77,13 @@ void MegatronIndex::readHeader() {
     fail("is of version " + std::to_string(version) +
          ", and this program reads version 1");
   auto type = read<uint8_t>(17);
-  if (type != 4 && type != 8)
+  if (type != kI32 && type != kU16)
     fail("says that ids are of type " + std::to_string(type) +
          (type > 0 && type < std::size(kTypes)
-              ? std::string(" (") + kTypes[type].name + ")"
+              ? std::string(" (") + kTypes[type] + ")"
               : "") +
          ", and this program reads u16 and i32");
-  idBytes = kTypes[type].width;
+  idBytes = type == kI32 ? 4 : 2;
   auto numSequences = read<uint64_t>(18), numDocuments = read<uint64_t>(26);
   if (numSequences == 0 || numSequences > kMostSequences || numDocuments < 2 ||
       numDocuments - 1 > numSequences)

@@ -5,10 +5,9 @@
 // for each block of keys, chunks of queries, with the scores transposed, so
 // that only the product for dq reads a transposed operand. Blocks above the
 // diagonal are skipped, and so are those that a window has passed and those of
-// documents before a block's: of a block,
-// chunks begin and end where the first and the last block that it meets do. A
-// head is one unit of work for a thread, and its blocks come in a fixed order:
-// the bits do not depend on the thread count.
+// other documents: of a block, chunks begin and end where the first and the
+// last block that it meets do. A head is one unit of work for a thread, and its
+// blocks come in a fixed order: the bits do not depend on the thread count.
 //
 // In bf16 the scores, the softmax and all sums are f32; probabilities and
 // score gradients are rounded to bf16 where they enter the next product.

@@ -175,7 +175,8 @@ static TokenSource openSource(const RunConfig &config) {
   }
 }
 
-/// A folder is opened by its name alone, and says what it is.
+/// Other datasets are files, of which the system would only say that this is
+/// none.
 static void refuseFolder(const RunConfig &config) {
   const std::string &path = config.training.datasetPath;
   std::error_code ignored;
