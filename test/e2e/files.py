@@ -305,6 +305,13 @@ def check_name_that_is_no_text(artifact):
     check(title.text.endswith("\\xff<&"), f"the title is {title.text}")
 
 
+def size_of(entry):
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def check_stopped_dump():
     """A run that is stopped while it writes leaves no half-written file."""
     place = folder("stopped-dump")
@@ -312,20 +319,23 @@ def check_stopped_dump():
     succeed([*COMPILE, "--model.dim=512", "--model.ffn_dim=2048", "-o",
              f"{place}/artifact"])
     os.mkdir(f"{place}/dump")
-    partial = lambda: [name for name in os.listdir(f"{place}/dump")
-                       if "partial" in name]
+    partial = lambda: [entry for entry in os.scandir(f"{place}/dump")
+                       if "partial" in entry.name]
+    # An empty one only shows that the folder can be written to.
+    is_writing = lambda: any(size_of(entry) > 0 for entry in partial())
     for _ in range(50):
         process = start_run(f"{place}/artifact", "--training.steps", "1",
                             "--job.dump_folder", f"{place}/run", "--dump",
                             f"{place}/dump/state.safetensors")
-        while process.poll() is None and not partial():
+        while process.poll() is None and not is_writing():
             time.sleep(0.001)
         process.terminate()
-        process.communicate(timeout=300)
+        _, said = process.communicate(timeout=300)
         check(not partial(), "fsdp-run leaves a half-written file")
         if process.returncode == 128 + signal.SIGTERM:
             break
-        check(process.returncode == 0, "fsdp-run fails")
+        check(process.returncode == 0,
+              f"fsdp-run ends with {process.returncode}: {said}")
     check(process.returncode != 0, "SIGTERM never comes while a file is written")
     check(os.listdir(f"{place}/dump") in ([], ["state.rank0.safetensors"]),
           "fsdp-run leaves other files")
