@@ -129,16 +129,19 @@ static std::array<uint32_t, 4> counterOf(int64_t high, int64_t low) {
           static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32)};
 }
 
-/// Where the window of row `row` of a step's `rows` begins. A window and the
-/// token after it fit at offsets 0 .. numTrain - sequence - 1.
-int64_t Dataset::firstOfWindow(uint64_t seed, int64_t step, int64_t rows,
-                               int64_t row, int64_t sequence) const {
-  if (order == WindowOrder::Random)
-    return below(firstWord64(philox(counterOf(step, row),
-                                    philoxKey(seed, "training windows"))),
-                 numTrain - sequence);
+/// Where the window of row `row` of a step begins. A window and the token after
+/// it fit at offsets 0 .. numTrain - sequence - 1.
+int64_t Dataset::drawnWindow(uint64_t seed, int64_t step, int64_t row,
+                             int64_t sequence) const {
+  return below(firstWord64(philox(counterOf(step, row),
+                                  philoxKey(seed, "training windows"))),
+               numTrain - sequence);
+}
+
+/// Where window `number` of all epochs begins.
+int64_t Dataset::shuffledWindow(uint64_t seed, int64_t number,
+                                int64_t sequence) const {
   int64_t windows = (numTrain - 1) / sequence;
-  int64_t number = step * rows + row;
   int64_t epoch = number / windows;
   // What is left over is another piece in each epoch.
   int64_t rest = numTrain - windows * sequence; // at least 1
@@ -155,14 +158,17 @@ void Dataset::sampleTraining(uint64_t seed, int64_t step,
                              const DataShard &shard, const Batch &batch) const {
   int64_t sequence = batch.sequence * shard.columns.count;
   for (int64_t row = 0; row < batch.rows; ++row) {
-    int64_t first = firstOfWindow(
-        seed, step, shard.rows.count * batch.rows,
-        shard.rows.index * batch.rows + row, sequence);
-    readWindow(first + shard.columns.index * batch.sequence, batch.sequence,
-               batch.tokens + row * batch.sequence,
-               batch.targets + row * batch.sequence);
+    int64_t inStep = shard.rows.index * batch.rows + row;
+    auto [data, number] =
+        sourceOfRow(step * shard.rows.count * batch.rows + inStep);
+    int64_t first = order == WindowOrder::Random
+                        ? data->drawnWindow(seed, step, inStep, sequence)
+                        : data->shuffledWindow(seed, number, sequence);
+    data->readWindow(first + shard.columns.index * batch.sequence,
+                     batch.sequence, batch.tokens + row * batch.sequence,
+                     batch.targets + row * batch.sequence);
     if (batch.starts)
-      readStarts(first, sequence, batch.starts + row * sequence);
+      data->readStarts(first, sequence, batch.starts + row * sequence);
   }
 }
 

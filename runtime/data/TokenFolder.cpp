@@ -137,6 +137,8 @@ TokenSource FolderReader::read() {
                 std::to_string(source.documents->at(0)) +
                 "; write the folder anew with tools/fsdp-tokenize");
   source.largestId = root.at("largest_id").integer();
+  if (std::optional<JsonField> tokenizer = root.find("tokenizer"))
+    source.tokenizer = tokenizer->at("xxh3").string();
   if (std::optional<JsonField> table = root.find("table")) {
     open(*table, table->at("bytes").integer());
     source.tablePath = path + "/" + table->at("file").string();

@@ -1,7 +1,7 @@
 //===- Data.cpp - The tokens of a run, and what its loss is of ------------===//
 #include "Data.h"
 #include "LoadedFile.h"
-#include "fsdp/Data/TokenDataset.h"
+#include "fsdp/Data/MixedDataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "runtime/checkpoint/huggingface/HuggingFace.h"
@@ -91,6 +91,16 @@ static void refuseKeysOfOthers(const RunConfig &config) {
                     spelled(config.training.dataset));
   };
   refuse(DatasetKind::Ids, {"training.ids_dtype", "training.ids_mask_path"});
+  bool isMixed = !config.training.mixture.empty();
+  if (isMixed && (config.training.dataset == DatasetKind::Bytes ||
+                  config.training.dataset == DatasetKind::Ids))
+    throw Error(
+        "training.mixture is for training.dataset = tokens, megatron or "
+        "llmc, and training.dataset is " +
+        spelled(config.training.dataset));
+  if (isMixed && !config.training.datasetPath.empty())
+    throw Error("training.mixture and training.dataset_path are both set: name "
+                "all sources in training.mixture, each with its weight");
   if (*config.sample.length == 0)
     return;
   if (config.training.dataset == DatasetKind::Bytes)
@@ -133,6 +143,15 @@ static void checkIdsType(const RunConfig &config, int64_t vocabulary) {
         "file has; set \"u16\" explicitly for a file of only lower ids");
 }
 
+/// "'PATH'", or that of each source of a mixture.
+static std::string namesOfSources(const RunConfig &config) {
+  std::string names;
+  for (const std::string &source : config.training.mixture)
+    names +=
+        (names.empty() ? "'" : ", '") + parseMixedSource(source).path + "'";
+  return names.empty() ? "'" + config.training.datasetPath + "'" : names;
+}
+
 /// What is evaluated has something to predict: a token after the first of those
 /// held out, which the mask, if there is one, makes a label.
 static void checkHeldOut(const RunConfig &config, const RunOptions &options,
@@ -148,24 +167,22 @@ static void checkHeldOut(const RunConfig &config, const RunOptions &options,
     remedy += ", or set validation.enable = false";
   if (isExpected && heldOut < 2)
     throw Error("validation.fraction holds out " + std::to_string(heldOut) +
-                " of the " + std::to_string(train + heldOut) + " tokens of '" +
-                config.training.datasetPath +
-                "', and it takes two to predict one; " + remedy);
+                " of the " + std::to_string(train + heldOut) + " tokens of " +
+                namesOfSources(config) + ", and it takes two to predict one; " +
+                remedy);
   if (isEvaluated && heldOut > 1 &&
       data.countLabels(train + 1, train + heldOut) == 0)
-    throw Error(
-        (config.training.dataset == DatasetKind::Ids
-             ? "the mask '" + config.training.idsMaskPath + "' marks"
-             : "the masks of '" + config.training.datasetPath + "' mark") +
-        " none of the " + std::to_string(heldOut) +
-        " held-out ids as a label; " + remedy);
+    throw Error((config.training.dataset == DatasetKind::Ids
+                     ? "the mask '" + config.training.idsMaskPath + "' marks"
+                     : "the masks of " + namesOfSources(config) + " mark") +
+                " none of the " + std::to_string(heldOut) +
+                " held-out ids as a label; " + remedy);
 }
 
-static TokenSource openSource(const RunConfig &config) {
-  const std::string &path = config.training.datasetPath;
+static TokenSource openSource(DatasetKind kind, const std::string &path) {
   if (path.empty())
     throw Error("training.dataset_path is not set; name the tokens");
-  switch (config.training.dataset) {
+  switch (kind) {
   case DatasetKind::Megatron:
     return openMegatron(path);
   case DatasetKind::Llmc:
@@ -177,18 +194,51 @@ static TokenSource openSource(const RunConfig &config) {
 
 /// Other datasets are files, of which the system would only say that this is
 /// none.
-static void refuseFolder(const RunConfig &config) {
-  const std::string &path = config.training.datasetPath;
+static void refuseFolder(DatasetKind kind, const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::exists(path + "/tokens.json", ignored))
-    throw Error("'" + path + "' is a token folder of tools/fsdp-tokenize: set "
+    throw Error("'" + path +
+                "' is a token folder of tools/fsdp-tokenize: set "
                 "training.dataset = tokens, not " +
-                spelled(config.training.dataset));
+                spelled(kind));
 }
 
 /// Whether the artifact's attention sees the document of each token alone.
 static bool keepsDocumentsApart(const Manifest &manifest) {
   return manifest.findRange(range_name::kDocumentStarts);
+}
+
+/// What the tokens of every source of a run are opened with.
+struct TokensOfRun {
+  const RunConfig &config;
+  const RunOptions &options;
+  int64_t sequence, vocabulary;
+  bool areApart; // documents
+};
+
+static std::unique_ptr<TokenDataset> openTokens(const TokensOfRun &run,
+                                                const std::string &path) {
+  DatasetKind kind = run.config.training.dataset;
+  if (kind != DatasetKind::Tokens)
+    refuseFolder(kind, path);
+  TokenSource source = openSource(kind, path);
+  if (source.tablePath.empty())
+    refuseSample(run.config, run.options);
+  auto data = std::make_unique<TokenDataset>(std::move(source),
+                                             run.config.validation.fraction,
+                                             run.sequence, run.vocabulary);
+  if (run.areApart && data->hasDocuments())
+    data->separateDocuments();
+  return data;
+}
+
+static std::unique_ptr<Dataset> openMixture(const TokensOfRun &run) {
+  std::vector<MixedDataset::Part> parts;
+  for (const std::string &text : run.config.training.mixture) {
+    MixedSource source = parseMixedSource(text);
+    parts.push_back({openTokens(run, source.path), source.weight});
+  }
+  return std::make_unique<MixedDataset>(std::move(parts));
 }
 
 static std::unique_ptr<Dataset> open(const RunConfig &config,
@@ -199,14 +249,14 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
   int64_t vocabulary = vocabularyOf(manifest);
   double fraction = config.validation.fraction;
   refuseKeysOfOthers(config);
-  if (training.dataset != DatasetKind::Tokens)
-    refuseFolder(config);
   if (!isIds(config)) {
+    refuseFolder(training.dataset, training.datasetPath);
     checkBytes(config, options, vocabulary);
     return std::make_unique<ByteDataset>(training.datasetPath, fraction,
                                          sequence);
   }
   if (training.dataset == DatasetKind::Ids) {
+    refuseFolder(training.dataset, training.datasetPath);
     refuseSample(config, options);
     checkIdsType(config, vocabulary);
     return std::make_unique<IdsDataset>(IdsFile{training.datasetPath,
@@ -214,14 +264,10 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
                                                 training.idsMaskPath},
                                         fraction, sequence, vocabulary);
   }
-  TokenSource source = openSource(config);
-  if (source.tablePath.empty())
-    refuseSample(config, options);
-  auto data = std::make_unique<TokenDataset>(std::move(source), fraction,
-                                             sequence, vocabulary);
-  if (keepsDocumentsApart(manifest) && data->hasDocuments())
-    data->separateDocuments();
-  return data;
+  TokensOfRun run{config, options, sequence, vocabulary,
+                  keepsDocumentsApart(manifest)};
+  return training.mixture.empty() ? openTokens(run, training.datasetPath)
+                                  : openMixture(run);
 }
 
 WindowOrder fsdp::orderOf(const RunConfig &config) {
@@ -253,8 +299,7 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
   checkHeldOut(config, options, manifest, *data);
   if (isIds(config) && vocabularyOf(manifest) == 0)
     warnings.push_back("the artifact does not state the vocabulary of its "
-                       "model, so the ids of '" +
-                       config.training.datasetPath +
-                       "' are not checked against it");
+                       "model, so the ids of " +
+                       namesOfSources(config) + " are not checked against it");
   return data;
 }

@@ -2,7 +2,7 @@
 #include "Introduction.h"
 #include "RooflinePeak.h"
 #include "Step.h"
-#include "fsdp/Data/TokenDataset.h"
+#include "fsdp/Data/MixedDataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
 #include "fsdp/Support/Text.h"
@@ -11,17 +11,17 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-static void introduceData(const PreparedRun &run) {
-  const Dataset &data = *run.data;
+/// `share` says how many rows come from it; empty: all do.
+static void introduceIds(const Dataset &data, std::string share = "") {
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
-  if (run.text)
-    return print(format("text: %s bytes to train on, %s held out\n",
-                        grouped(train).c_str(), grouped(heldOut).c_str()));
   const auto *source = dynamic_cast<const TokenDataset *>(&data);
+  std::string about = std::move(share);
   if (source && source->documents() > 0)
-    print(format("%s: %s documents, the last ones are held out\n",
-                 source->name().c_str(),
-                 grouped(source->documents()).c_str()));
+    about +=
+        format("%s%s documents, the last ones are held out",
+               about.empty() ? "" : ", ", grouped(source->documents()).c_str());
+  if (!about.empty())
+    print(source->name() + ": " + about + "\n");
   print(format(
       "ids: %s to train on, %s of them labels; %s held out, %s of "
       "them labels\n",
@@ -29,6 +29,25 @@ static void introduceData(const PreparedRun &run) {
       grouped(heldOut).c_str(),
       grouped(heldOut < 2 ? 0 : data.countLabels(train + 1, train + heldOut))
           .c_str()));
+}
+
+static void introduceMixture(const MixedDataset &data) {
+  for (size_t i = 0; i < data.sources(); ++i)
+    introduceIds(data.source(i),
+                 format("%s of %s rows", grouped(data.rows().share(i)).c_str(),
+                        grouped(data.rows().cycle()).c_str()));
+}
+
+static void introduceData(const PreparedRun &run) {
+  const Dataset &data = *run.data;
+  if (run.text)
+    print(format("text: %s bytes to train on, %s held out\n",
+                 grouped(data.trainTokens()).c_str(),
+                 grouped(data.heldOutTokens()).c_str()));
+  else if (const auto *mixed = dynamic_cast<const MixedDataset *>(&data))
+    introduceMixture(*mixed);
+  else
+    introduceIds(data);
 }
 
 static void introduce(const Rank &rank, const PreparedRun &run,

@@ -106,11 +106,11 @@ static void checkInputs(const Manifest &manifest) {
 /// A description of a run has a text for training, but nobody asks for one
 /// together with --program without meaning it.
 static void refuseText(const RunConfig &config) {
-  const char *const key = "training.dataset_path";
-  auto origin = config.origin.find(key);
-  if (origin != config.origin.end() && origin->second == "command line")
-    throw Error(std::string("--program reads no text: leave --") + key +
-                " out, and give the tokens with --load");
+  for (const char *key : {"training.dataset_path", "training.mixture"})
+    if (auto origin = config.origin.find(key);
+        origin != config.origin.end() && origin->second == "command line")
+      throw Error(std::string("--program reads no text: leave --") + key +
+                  " out, and give the tokens with --load");
 }
 
 static void checkValidation(const RunConfig &config, const Manifest &manifest) {

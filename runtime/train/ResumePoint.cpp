@@ -2,6 +2,7 @@
 #include "ResumePoint.h"
 #include "Data.h"
 #include "RunHeader.h"
+#include "fsdp/Data/MixedDataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Paths.h"
 #include "fsdp/Support/Text.h"
@@ -23,12 +24,23 @@ static std::string orderText(const RunState &state) {
   return state.dataOrder.empty() ? spelled(DataOrder::Random) : state.dataOrder;
 }
 
+/// Absolute; of a mixture "PATH=WEIGHT, PATH=WEIGHT".
+static std::string pathOfData(const RunConfig::Training &training) {
+  std::string paths;
+  for (const std::string &text : training.mixture) {
+    MixedSource source = parseMixedSource(text);
+    paths += (paths.empty() ? "" : ", ") + absolutePath(source.path) + "=" +
+             source.weight;
+  }
+  return paths.empty() ? absolutePath(training.datasetPath) : paths;
+}
+
 RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
                        const Dataset &data) {
   RunState state;
   state.seed = static_cast<uint64_t>(config.training.seed);
   state.dataset = spelled(config.training.dataset);
-  state.datasetPath = absolutePath(config.training.datasetPath);
+  state.datasetPath = pathOfData(config.training);
   DataIdentity identity = data.identity();
   state.datasetBytes = identity.bytes;
   state.trainBytes = identity.trainBytes;

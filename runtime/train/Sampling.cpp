@@ -2,7 +2,7 @@
 #include "Sampling.h"
 #include "Evaluate.h"
 #include "Step.h"
-#include "fsdp/Data/TokenDataset.h"
+#include "fsdp/Data/MixedDataset.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/report/Console.h"
@@ -67,6 +67,12 @@ static std::string textOf(const std::vector<int32_t> &bytes) {
   return text;
 }
 
+/// The dataset, or the first source of a mixture.
+static const TokenDataset &firstSource(const Dataset &data) {
+  const auto *mixed = dynamic_cast<const MixedDataset *>(&data);
+  return mixed ? mixed->source(0) : dynamic_cast<const TokenDataset &>(data);
+}
+
 /// The prompt with its continuation.
 static std::optional<std::string>
 generateText(Rank &rank, const PreparedRun &run, const GoesOn &goesOn) {
@@ -75,7 +81,7 @@ generateText(Rank &rank, const PreparedRun &run, const GoesOn &goesOn) {
                            kBytes, goesOn);
     return ids ? std::optional(textOf(*ids)) : std::nullopt;
   }
-  const auto &data = dynamic_cast<const TokenDataset &>(*run.data);
+  const TokenDataset &data = firstSource(*run.data);
   TokenTable table(data.tablePath());
   auto ids =
       generateIds(rank, run.config, promptOf(run.config, data, table.size()),

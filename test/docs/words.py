@@ -36,6 +36,7 @@ EXEMPT = {
     ("tools/fsdp-checkpoint/Inspect.cpp", "entry.name.find('.')"): "a key of another's checkpoint",
     ("runtime/checkpoint/dcp/DcpMetadata.cpp", "box.file[0] == '.'"): "the name of a file",
     ("runtime/checkpoint/dcp/Pickle.cpp", "known[module.size()] == '.'"): "a module of Python",
+    ("runtime/data/MixedDataset.cpp", "weight.find('.')"): "the digits of a weight",
     ("runtime/train/RooflinePeak.cpp", "name[at] == ' '"): "the name of a GPU",
     # A run has the artifact's table of names, and knows nothing of LLVM.
     ("runtime/core/Timeline.cpp", "address.find(' '"): "the layer in a trace",

@@ -212,6 +212,7 @@ struct CompileOptions {
     int64_t steps = 10000, seed = 42;
     DatasetKind dataset = DatasetKind::Bytes;
     std::string datasetPath;
+    std::vector<std::string> mixture; // PATH=WEIGHT
     /// With DatasetKind::Ids.
     IdsDtype idsDtype = IdsDtype::U16;
     std::string idsMaskPath;
@@ -290,6 +291,11 @@ struct CompileOptions {
                "prefix, or a pattern of llm.c's files; a relative path starts "
                "at the current directory")
           .inTorchtitan("unset", "the file of text or ids");
+      table.add("training.mixture", mixture,
+                "several sources instead of training.dataset_path, each as "
+                "PATH=WEIGHT, all of training.dataset = tokens, megatron or "
+                "llmc; of any number of rows each source gives its share, "
+                "rounded up or down");
       table.add("training.data_order", dataOrder,
                 "which windows of training.seq_len tokens a step sees; "
                 "shuffle: each window once per epoch, every epoch in another "

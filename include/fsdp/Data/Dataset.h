@@ -120,12 +120,6 @@ public:
   int64_t heldOutPredictions(int64_t round, const DataShard &shard,
                              const Batch &batch) const;
 
-protected:
-  /// `fraction` of the tokens, rounded, are held out.
-  void split(int64_t tokens, double fraction);
-  /// The first `train` of the tokens are trained on.
-  void splitAt(int64_t tokens, int64_t train);
-
   /// Sets `tokens` to `count` tokens from `first` on, and `targets` to those
   /// one after each, or kIgnoredTarget where these are no labels.
   virtual void readWindow(int64_t first, int64_t count, int32_t *tokens,
@@ -134,9 +128,25 @@ protected:
   /// after `first`; 0 where that is before.
   virtual void readStarts(int64_t first, int64_t count, int32_t *starts) const;
 
+protected:
+  /// Whose window a row of a training is, and how many rows before it were
+  /// windows of the same dataset.
+  struct RowSource {
+    const Dataset *data;
+    int64_t number;
+  };
+  /// `row` counts the rows of all global batches.
+  virtual RowSource sourceOfRow(int64_t row) const { return {this, row}; }
+
+  /// `fraction` of the tokens, rounded, are held out.
+  void split(int64_t tokens, double fraction);
+  /// The first `train` of the tokens are trained on.
+  void splitAt(int64_t tokens, int64_t train);
+
 private:
-  int64_t firstOfWindow(uint64_t seed, int64_t step, int64_t rows, int64_t row,
-                        int64_t sequence) const;
+  int64_t drawnWindow(uint64_t seed, int64_t step, int64_t row,
+                      int64_t sequence) const;
+  int64_t shuffledWindow(uint64_t seed, int64_t number, int64_t sequence) const;
   void startHeldOutRow(int64_t window, int64_t sequence,
                        int32_t *starts) const;
 
@@ -160,8 +170,6 @@ public:
   int64_t countLabels(int64_t begin, int64_t end) const override {
     return end - begin;
   }
-
-protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,
                   int32_t *targets) const override;
 
@@ -190,8 +198,6 @@ public:
 
   DataIdentity identity() const override;
   int64_t countLabels(int64_t begin, int64_t end) const override;
-
-protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,
                   int32_t *targets) const override;
 

@@ -53,6 +53,8 @@ struct TokenSource {
   uint64_t digest = 0;
   /// Path of the file with the bytes of each id; empty: there is none.
   std::string tablePath;
+  /// Checksum of the tokenizer; empty: the source does not say.
+  std::string tokenizer;
 };
 
 /// A folder of tools/fsdp-tokenize, described by its tokens.json. All throw
@@ -96,14 +98,13 @@ public:
   /// document is before it.
   void separateDocuments() { areSeparate = true; }
   const std::string &tablePath() const { return source.tablePath; }
+  const std::string &tokenizer() const { return source.tokenizer; }
   /// The first ids that are held out, or of those trained on if none are.
   std::vector<int32_t> firstIds(int64_t most) const;
 
   DataIdentity identity() const override;
   bool hasDocuments() const override { return source.documents != nullptr; }
   int64_t countLabels(int64_t begin, int64_t end) const override;
-
-protected:
   void readWindow(int64_t first, int64_t count, int32_t *tokens,
                   int32_t *targets) const override;
   void readStarts(int64_t first, int64_t count,

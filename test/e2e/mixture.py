@@ -1,0 +1,168 @@
+"""Several sources of tokens by weights: the same losses on every mesh, in microbatches and
+after a resumption on another mesh; a source alone is what it is without a mixture; what
+cannot be mixed is refused.
+
+usage: mixture.py GOLDEN WORKDIR"""
+import array
+import json
+import pathlib
+import shutil
+import sys
+
+from support import commands, runs
+from support.commands import expect
+
+GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens" / "folder", pathlib.Path(sys.argv[2])
+STEPS = 24
+SETTINGS = {"model__vocab_size": 300, "training__seq_len": 16, "training__dataset": "tokens",
+            "optimizer__lr": 0.01, "training__global_batch_size": 4}
+# Of one global batch of 4 rows: ranks, rows of each at a time, degree of tensor parallelism.
+MESHES = {"one": (1, 4, 1), "microbatches": (2, 1, 1), "four": (4, 1, 1), "tensor": (2, 4, 2)}
+NEAR = 2e-5  # sums of ranks are in another order
+
+
+def write_half(name, first, last):
+    """Documents `first` to `last` of the golden folder, all of whose ids are labels."""
+    folder = WORK / name
+    shutil.copytree(GOLDEN, folder, ignore=shutil.ignore_patterns("ids-*", "mask-*"))
+    description = json.loads((GOLDEN / "tokens.json").read_text())
+    ids = array.array("H")
+    for shard in description["shards"]:
+        ids.frombytes((GOLDEN / shard["file"]).read_bytes())
+    starts = [*array.array("Q", (GOLDEN / "documents.bin").read_bytes()), len(ids)]
+    begin, end = starts[first], starts[last]
+    (folder / "ids-00000.bin").write_bytes(ids[begin:end].tobytes())
+    (folder / "documents.bin").write_bytes(
+        array.array("Q", [start - begin for start in starts[first:last]]).tobytes())
+    count = end - begin
+    description.update(
+        tokens=count, documents=last - first, labels=count,
+        shards=[{"tokens": count, "file": "ids-00000.bin", "bytes": 2 * count, "xxh3": "0" * 16}])
+    description["document_starts"]["bytes"] = 8 * (last - first)
+    (folder / "tokens.json").write_text(json.dumps(description))
+    return folder
+
+
+def artifact(mesh, **settings):
+    ranks, rows, degree = MESHES[mesh]
+    return runs.compile_small(
+        str(WORK / ("-".join([mesh, *settings]))), ranks, **SETTINGS, **settings,
+        training__local_batch_size=rows, parallelism__tensor_parallel_degree=degree)
+
+
+def settings_of(mixture, **more):
+    """Of a run; a mixture takes the place of the one path."""
+    return {"training__dataset_path": None, "training__mixture": mixture,
+            "training__steps": STEPS, "checkpoint__enable": "false", "validation__enable": "true",
+            "validation__fraction": 0.1, **more}
+
+
+def train(made, folder, mixture, **more):
+    """(losses, what was said)."""
+    said = made.run("", str(WORK / folder), **settings_of(mixture, **more))
+    return [step["loss"] for step in runs.metric_runs(WORK / folder)[-1][1]], said
+
+
+def expect_near(found, wanted, what):
+    expect(len(found) == len(wanted) and
+           all(abs(a - b) <= NEAR * b for a, b in zip(found, wanted)),
+           f"{what}: {found} instead of {wanted}")
+
+
+def line(said, start):
+    found = [line for line in said.splitlines() if line.startswith(start)]
+    expect(len(found) == 1, said)
+    return found[0]
+
+
+def compare_meshes(mixture):
+    losses, first = {}, None
+    for mesh in MESHES:
+        losses[mesh], said = train(artifact(mesh), f"{mesh}-run", mixture)
+        first = first or losses[mesh]
+        expect_near(losses[mesh], first, mesh)
+        held_out = line(said, "held-out ids").split(":")[0]
+    expect("folder '" in said and ": 3 of 4 rows, 50 documents, the last ones are held out" in said
+           and ": 1 of 4 rows, 30 documents, the last ones are held out" in said, said)
+    expect(first[-1] < 0.6 * first[0], f"nothing is learnt: {first}")
+    return first, held_out
+
+
+def compare_sources(mixed, held_out, halves):
+    """A mixture of one is its source to the bit; both are evaluated."""
+    made, counts = artifact("one"), []
+    for half in halves:
+        alone, said = train(made, f"alone-{half.name}", None, training__dataset_path=str(half))
+        counts.append(int(line(said, "held-out ids").split("(")[1].split()[0]))
+        again, said = train(made, f"again-{half.name}", f"{half}=0.5")
+        expect(again == alone and alone != mixed, f"{half}: {again} instead of {alone}")
+    expect(f"({sum(counts)} labels predicted)" in held_out, f"{held_out}, not {counts}")
+    other, _ = train(made, "other-run", f"{halves[0]}=1,{halves[1]}=1")
+    expect(other != mixed, "weights change nothing")
+
+
+def keep_apart(mixture, together):
+    masked = {"training__document_mask": "true"}
+    first, _ = train(artifact("one", **masked), "apart-one", mixture, **masked)
+    found, _ = train(artifact("microbatches", **masked), "apart-two", mixture, **masked)
+    expect_near(found, first, "documents apart")
+    expect(first != together, "no mask")
+    return 2
+
+
+def resume_elsewhere(mixture, mixed, halves):
+    saving = {"checkpoint__enable": "true", "checkpoint__interval": 10}
+    train(artifact("microbatches"), "saved-run", mixture, **saving)
+    for step in (20, STEPS):
+        shutil.rmtree(WORK / "saved-run" / "checkpoint" / f"step-{step}")
+    rest, _ = train(artifact("four"), "saved-run", mixture, **saving)
+    expect_near(rest, mixed[10:], "resumed")
+    said = artifact("four").fail("", str(WORK / "saved-run"), **settings_of(
+        f"{halves[0]}=2,{halves[1]}=1", **{**saving, "training__steps": STEPS + 1}))
+    expect("the ids: as many bytes as in the checkpoint, but others" in said, said)
+
+
+def sample(mixture):
+    _, said = train(artifact("one"), "sample-run", mixture, sample__length=5,
+                    sample__prompt_ids="81,287,85")
+    expect((WORK / "sample-run" / "sample.txt").stat().st_size > 0, said)
+
+
+def refuse(halves):
+    first, second = halves
+    other = WORK / "other-tokenizer"
+    shutil.copytree(second, other)
+    description = json.loads((other / "tokens.json").read_text())
+    description["tokenizer"]["xxh3"] = "0123456789abcdef"
+    (other / "tokens.json").write_text(json.dumps(description))
+    wrong = "training.mixture: expected PATH=WEIGHT"
+    cases = [(f"{first}", {}, wrong), (f"{first}=0", {}, wrong), (f"{first}=1,{second}", {}, wrong),
+             (f"{first}=-1", {}, wrong), ("=1", {}, wrong),
+             (f"{first}=100000,{second}=1", {}, "come out exactly after 100001 rows"),
+             (f"{first}=1,{other}=1", {}, "was made by another tokenizer than"),
+             (f"{first}=1,{WORK}/none=1", {}, "none"),
+             (f"{first}=1", {"training__dataset_path": str(second)},
+              "training.mixture and training.dataset_path are both set"),
+             (f"{first}=1", {"training__dataset": "ids"},
+              "training.mixture is for training.dataset = tokens, megatron or llmc"),
+             (f"{first}=1", {"training__dataset": "megatron"}, "set training.dataset = tokens")]
+    for mixture, more, wanted in cases:
+        said = artifact("one").fail("", str(WORK / "refused"), **settings_of(mixture, **more))
+        expect(wanted in said and said.count("\n") == 1, f"{mixture}, {more}: {said}")
+        expect(not (WORK / "refused").exists(), f"{mixture} leaves a folder")
+    return len(cases)
+
+
+def main():
+    halves = write_half("prose", 0, 50), write_half("chat", 50, 80)
+    mixture = f"{halves[0]}=3,{halves[1]}=1"
+    mixed, held_out = compare_meshes(mixture)
+    compare_sources(mixed, held_out, halves)
+    apart = keep_apart(mixture, mixed)
+    resume_elsewhere(mixture, mixed, halves)
+    sample(mixture)
+    print(f"{len(MESHES)} meshes, documents apart on {apart}, resumed on another mesh, "
+          f"{refuse(halves)} refused")
+
+
+main()
