@@ -13,7 +13,9 @@ using namespace fsdp::rt;
 //===----------------------------------------------------------------------===//
 
 /// A document is trained on or held out as a whole: the first start at or after
-/// the share of the tokens, if one is, or else the last one before it.
+/// the share of the tokens, if one is, or else the last one before it. Where
+/// that leaves less than half of the tokens to train on that were to be, the
+/// end of this document is held out.
 int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
   int64_t share =
       tokens - std::llround(fraction * static_cast<double>(tokens));
@@ -21,7 +23,9 @@ int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
     return share;
   int64_t last = source.documents->count() - 1;
   int64_t document = std::min(firstDocumentFrom(share), last);
-  return std::clamp<int64_t>(source.documents->at(document), 0, tokens);
+  int64_t start =
+      std::clamp<int64_t>(source.documents->at(document), 0, tokens);
+  return start < share / 2 ? share : start;
 }
 
 /// The first document that begins at `token` or after it; their number if none
@@ -55,16 +59,22 @@ TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
   int64_t train = firstHeldOut(tokens, fraction);
   splitAt(tokens, train);
   if (train < sequence + 1)
-    throw Error(
-        source.name + " has too few tokens: " + std::to_string(tokens) + ", " +
-        std::to_string(train) + " of them for training" +
-        (source.documents ? " up to the last document that is held out whole"
-                          : "") +
-        ", and a window needs " + std::to_string(sequence + 1) +
-        "; take more text, or lower validation.fraction");
+    throw Error(source.name + " has too few tokens: " + std::to_string(tokens) +
+                ", " + std::to_string(train) + " of them for training" +
+                (source.documents && !splitsDocument()
+                     ? " up to the last document that is held out whole"
+                     : "") +
+                ", and a window needs " + std::to_string(sequence + 1) +
+                "; take more text, or lower validation.fraction");
   if (isMasked && countLabels(1, train) == 0)
     throw Error(source.name + " marks none of the " + std::to_string(train) +
                 " tokens to train on as a label");
+}
+
+bool TokenDataset::splitsDocument() const {
+  int64_t next = documents() > 0 ? firstDocumentFrom(trainTokens()) : 0;
+  return heldOutTokens() > 0 && documents() > 0 &&
+         (next == documents() || source.documents->at(next) != trainTokens());
 }
 
 int64_t TokenDataset::documents() const {

@@ -11,15 +11,23 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
+static std::string documentsOf(const TokenDataset &data) {
+  std::string documents = grouped(data.documents()) +
+                          (data.documents() == 1 ? " document" : " documents");
+  if (data.heldOutTokens() == 0)
+    return documents;
+  return documents + (data.splitsDocument()
+                          ? ", the end of the last one is held out"
+                          : ", the last ones are held out");
+}
+
 /// `share` says how many rows come from it; empty: all do.
 static void introduceIds(const Dataset &data, std::string share = "") {
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
   const auto *source = dynamic_cast<const TokenDataset *>(&data);
   std::string about = std::move(share);
   if (source && source->documents() > 0)
-    about +=
-        format("%s%s documents, the last ones are held out",
-               about.empty() ? "" : ", ", grouped(source->documents()).c_str());
+    about += (about.empty() ? "" : ", ") + documentsOf(*source);
   if (!about.empty())
     print(source->name() + ": " + about + "\n");
   print(format(

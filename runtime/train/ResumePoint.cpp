@@ -250,9 +250,13 @@ static void checkData(const RunState &then, const RunState &now,
           now.datasetBytes);
   if (then.datasetBytes == now.datasetBytes && then.datasetChecksum &&
       then.datasetChecksum != now.datasetChecksum)
-    differences += "\n  the " + tokens +
-                   ": as many bytes as in the checkpoint, but others, in '" +
-                   now.datasetPath + "'";
+    differences +=
+        "\n  the " + tokens +
+        ": as many bytes as in the checkpoint, but others, in '" +
+        now.datasetPath + "'" +
+        (then.datasetPath.empty() || then.datasetPath == now.datasetPath
+             ? ""
+             : "; the checkpoint's were in '" + then.datasetPath + "'");
   if (then.dataset == now.dataset && then.idsType != now.idsType)
     differences += "\n  training.ids_dtype: " + then.idsType +
                    " in the checkpoint, " + now.idsType + " now";

@@ -119,7 +119,8 @@ def resume_elsewhere(mixture, mixed, halves):
     expect_near(rest, mixed[10:], "resumed")
     said = artifact("four").fail("", str(WORK / "saved-run"), **settings_of(
         f"{halves[0]}=2,{halves[1]}=1", **{**saving, "training__steps": STEPS + 1}))
-    expect("the ids: as many bytes as in the checkpoint, but others" in said, said)
+    expect("the ids: as many bytes as in the checkpoint, but others" in said and
+           "/chat=1'; the checkpoint's were in '" in said and "/prose=3, " in said, said)
 
 
 def sample(mixture):

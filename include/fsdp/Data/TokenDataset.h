@@ -83,7 +83,7 @@ private:
 };
 
 /// Token ids of a source. The held-out tokens begin with a document where the
-/// source says where documents begin.
+/// source says where documents begin, and none is too long for that.
 class TokenDataset final : public Dataset {
 public:
   /// Throws fsdp::Error if a window does not fit or if the source is known to
@@ -94,6 +94,8 @@ public:
   const std::string &name() const { return source.name; }
   /// 0: the source does not say.
   int64_t documents() const;
+  /// Whether only the end of a document is held out.
+  bool splitsDocument() const;
   /// From here on the first token of a document is no label: nothing of its
   /// document is before it.
   void separateDocuments() { areSeparate = true; }

@@ -1,5 +1,6 @@
 //===- TokenDatasetTest.cpp - Token folders and their documents -----------===//
 #include "TokenFiles.h"
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,33 @@ TEST(TokenFolder, HoldsOutWholeDocuments) {
     TokenDataset data(openTokenFolder(folder.path), fraction, 10, 100);
     EXPECT_EQ(data.trainTokens(), train) << fraction;
     EXPECT_EQ(data.heldOutTokens(), 100 - train);
+    EXPECT_FALSE(data.splitsDocument());
+  }
+}
+
+TEST(TokenFolder, HoldsOutTheEndOfALongDocument) {
+  Folder folder;
+  // To be trained on are 95 tokens, and half of them at least are.
+  for (auto [starts, train] :
+       std::vector<std::pair<std::vector<uint64_t>, int64_t>>{
+           {{0}, 95},
+           {{0, 46}, 95},
+           {{0, 47}, 47},
+           {{0, 10, 20}, 95},
+           {{0, 95}, 95},
+           {{0, 10, 97}, 97}}) {
+    folder.write("documents.bin", bytesOf(starts));
+    folder.description["documents"] = starts.size();
+    folder.description["document_starts"]["bytes"] = 8 * starts.size();
+    folder.describe();
+    TokenDataset data(openTokenFolder(folder.path), 0.05, 10, 100);
+    EXPECT_EQ(data.trainTokens(), train);
+    EXPECT_EQ(data.splitsDocument(),
+              std::count(starts.begin(), starts.end(), uint64_t(train)) == 0);
+    OwnedBatch batch(1, 10);
+    EXPECT_EQ(data.fillHeldOut(0, {}, batch.view),
+              data.heldOutPredictions(0, {}, batch.view));
+    EXPECT_EQ(batch.tokens[0], train);
   }
 }
 
