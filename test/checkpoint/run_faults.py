@@ -270,7 +270,7 @@ def requests(work, text, artifact):
          r"--checkpoint.exclude_from_loading=dataloader"),
         ("text", artifact, {"training__dataset_path": other_text(text)},
          data + r".*\n  the text: as many bytes as in the checkpoint, but "
-         r"others, in '.*/text.other'\n"),
+         r"others, in '.*/text.other'; the checkpoint's were in '.*/text'\n"),
         ("fraction", artifact, {"validation__fraction": 0.2}, data),
         ("step", artifact, {"checkpoint__load_step": 3},
          r"checkpoint.load_step = 3, but '.*' has those of steps 4; the same "
