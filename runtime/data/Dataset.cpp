@@ -103,15 +103,40 @@ uint64_t DataFile::sampledChecksum() const {
 }
 
 //===----------------------------------------------------------------------===//
+// Batches
+//===----------------------------------------------------------------------===//
+
+/// Where the piece that a rank has of row `row` of its batch goes.
+static RowPiece pieceOf(const DataShard &shard, const Batch &batch,
+                        int64_t row) {
+  int64_t sequence = batch.sequence * shard.columns.count;
+  return {sequence,
+          shard.columns.index * batch.sequence,
+          batch.sequence,
+          batch.tokens + row * batch.sequence,
+          batch.targets + row * batch.sequence,
+          batch.starts ? batch.starts + row * sequence : nullptr};
+}
+
+void fsdp::rt::padRow(const RowPiece &piece, int64_t begin) {
+  int64_t first = std::clamp<int64_t>(begin - piece.begin, 0, piece.count);
+  std::fill(piece.tokens + first, piece.tokens + piece.count, 0);
+  std::fill(piece.targets + first, piece.targets + piece.count, kIgnoredTarget);
+  if (piece.starts)
+    std::fill(piece.starts + begin, piece.starts + piece.sequence,
+              static_cast<int32_t>(begin));
+}
+
+//===----------------------------------------------------------------------===//
 // Training
 //===----------------------------------------------------------------------===//
 
-void Dataset::split(int64_t tokens, double fraction) {
+void TokenStream::split(int64_t tokens, double fraction) {
   splitAt(tokens,
           tokens - std::llround(fraction * static_cast<double>(tokens)));
 }
 
-void Dataset::splitAt(int64_t tokens, int64_t train) {
+void TokenStream::splitAt(int64_t tokens, int64_t train) {
   numTokens = tokens;
   numTrain = train;
 }
@@ -124,55 +149,53 @@ static int64_t below(uint64_t random, int64_t bound) {
       64);
 }
 
-static std::array<uint32_t, 4> counterOf(int64_t high, int64_t low) {
-  return {static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32),
-          static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32)};
-}
-
-/// Where the window of row `row` of a step begins. A window and the token after
-/// it fit at offsets 0 .. numTrain - sequence - 1.
-int64_t Dataset::drawnWindow(uint64_t seed, int64_t step, int64_t row,
-                             int64_t sequence) const {
-  return below(firstWord64(philox(counterOf(step, row),
-                                  philoxKey(seed, "training windows"))),
+/// Where the window of a row begins. A window and the token after it fit at
+/// offsets 0 .. numTrain - sequence - 1.
+int64_t TokenStream::drawnWindow(const TrainingRow &row,
+                                 int64_t sequence) const {
+  return below(randomWord(row.seed, "training windows", row.step, row.inStep),
                numTrain - sequence);
 }
 
-/// Where window `number` of all epochs begins.
-int64_t Dataset::shuffledWindow(uint64_t seed, int64_t number,
-                                int64_t sequence) const {
+ShuffledRow fsdp::rt::shuffledRow(uint64_t seed, int64_t number,
+                                  int64_t count) {
+  int64_t epoch = number / count;
+  Permutation order(count, randomWord(seed, "order of windows", epoch));
+  return {order(number % count), epoch};
+}
+
+TokenStream::ShuffledWindow
+TokenStream::shuffledWindow(const TrainingRow &row, int64_t sequence) const {
   int64_t windows = (numTrain - 1) / sequence;
-  int64_t epoch = number / windows;
+  auto [window, epoch] = shuffledRow(row.seed, row.number, windows);
   // What is left over is another piece in each epoch.
   int64_t rest = numTrain - windows * sequence; // at least 1
-  int64_t start = below(
-      firstWord64(philox(counterOf(epoch, 0), philoxKey(seed, "epoch start"))),
-      rest);
-  Permutation windowsOfEpoch(
-      windows, firstWord64(philox(counterOf(epoch, 0),
-                                  philoxKey(seed, "order of windows"))));
-  return start + windowsOfEpoch(number % windows) * sequence;
+  int64_t start = below(randomWord(row.seed, "epoch start", epoch), rest);
+  return {start + window * sequence, epoch};
+}
+
+void TokenStream::readTrainingRow(const TrainingRow &row,
+                                  const RowPiece &piece) const {
+  int64_t first = row.order == WindowOrder::Random
+                      ? drawnWindow(row, piece.sequence)
+                      : shuffledWindow(row, piece.sequence).first;
+  readWindow(first + piece.begin, piece.count, piece.tokens, piece.targets);
+  if (piece.starts)
+    readStarts(first, piece.sequence, piece.starts);
 }
 
 void Dataset::sampleTraining(uint64_t seed, int64_t step,
                              const DataShard &shard, const Batch &batch) const {
-  int64_t sequence = batch.sequence * shard.columns.count;
+  int64_t rows = shard.rows.count * batch.rows; // of a step
   for (int64_t row = 0; row < batch.rows; ++row) {
     int64_t inStep = shard.rows.index * batch.rows + row;
-    auto [data, number] =
-        sourceOfRow(step * shard.rows.count * batch.rows + inStep);
-    int64_t first = order == WindowOrder::Random
-                        ? data->drawnWindow(seed, step, inStep, sequence)
-                        : data->shuffledWindow(seed, number, sequence);
-    data->readWindow(first + shard.columns.index * batch.sequence,
-                     batch.sequence, batch.tokens + row * batch.sequence,
-                     batch.targets + row * batch.sequence);
-    if (batch.starts)
-      data->readStarts(first, sequence, batch.starts + row * sequence);
+    auto [stream, number] = sourceOfRow(step * rows + inStep);
+    stream->readTrainingRow({order, seed, step, inStep, number},
+                            pieceOf(shard, batch, row));
   }
 }
 
-void Dataset::readStarts(int64_t, int64_t count, int32_t *starts) const {
+void TokenStream::readStarts(int64_t, int64_t count, int32_t *starts) const {
   std::fill_n(starts, count, 0);
 }
 
@@ -180,62 +203,70 @@ void Dataset::readStarts(int64_t, int64_t count, int32_t *starts) const {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-/// Places of the global batch.
-static int64_t placesOf(const DataShard &shard, const Batch &batch) {
-  return shard.count() * batch.rows * batch.sequence;
+bool Dataset::hasHeldOut() const {
+  std::vector<const TokenStream *> all = streams();
+  return std::any_of(all.begin(), all.end(), [](const TokenStream *stream) {
+    return stream->heldOutTokens() > 1;
+  });
 }
 
-int64_t Dataset::heldOutRounds(const DataShard &shard,
-                               const Batch &batch) const {
-  int64_t perRound = placesOf(shard, batch);
-  return heldOutTokens() < 2 ? 0
-                             : (heldOutTokens() - 1 + perRound - 1) / perRound;
+int64_t TokenStream::heldOutLabels() const {
+  return heldOutTokens() < 2 ? 0 : countLabels(numTrain + 1, numTokens);
 }
 
-int64_t Dataset::heldOutPredictions(int64_t round, const DataShard &shard,
-                                    const Batch &batch) const {
-  int64_t most = std::max<int64_t>(heldOutTokens() - 1, 0);
-  int64_t perRound = placesOf(shard, batch);
-  int64_t begin = std::min(round * perRound, most);
-  int64_t end = std::min(begin + perRound, most);
+int64_t TokenStream::heldOutRows(int64_t sequence) const {
+  return (std::max<int64_t>(heldOutTokens() - 1, 0) + sequence - 1) / sequence;
+}
+
+int64_t TokenStream::labelsOfHeldOutRows(int64_t first, int64_t end,
+                                         int64_t sequence) const {
   // What is predicted is the token after each place.
-  return countLabels(numTrain + 1 + begin, numTrain + 1 + end);
+  return countLabels(numTrain + 1 + first * sequence,
+                     std::min(numTrain + 1 + end * sequence, numTokens));
 }
 
-/// Where documents begin in the row of window `window`, whose end may have no
-/// tokens.
-void Dataset::startHeldOutRow(int64_t window, int64_t sequence,
-                              int32_t *starts) const {
-  int64_t first = window * sequence;
-  int64_t inside = std::clamp<int64_t>(heldOutTokens() - first, 0, sequence);
-  if (inside > 0)
-    readStarts(numTrain + first, inside, starts);
-  std::fill(starts + inside, starts + sequence, 0);
+void TokenStream::readHeldOutRow(int64_t number, const RowPiece &piece) const {
+  int64_t first = numTrain + number * piece.sequence;
+  // The last token is only predicted.
+  int64_t inRow = std::min(numTokens - 1 - first, piece.sequence);
+  int64_t inPiece = std::clamp<int64_t>(inRow - piece.begin, 0, piece.count);
+  if (inPiece > 0)
+    readWindow(first + piece.begin, inPiece, piece.tokens, piece.targets);
+  if (piece.starts)
+    readStarts(first, inRow, piece.starts);
+  padRow(piece, inRow);
 }
 
-int64_t Dataset::fillHeldOut(int64_t round, const DataShard &shard,
-                             const Batch &batch) const {
-  int64_t predictions = 0;
+int64_t TokenStream::heldOutRounds(const DataShard &shard,
+                                   const Batch &batch) const {
+  int64_t perRound = shard.rows.count * batch.rows;
+  return (heldOutRows(batch.sequence * shard.columns.count) + perRound - 1) /
+         perRound;
+}
+
+int64_t TokenStream::heldOutPredictions(int64_t round, const DataShard &shard,
+                                        const Batch &batch) const {
+  int64_t sequence = batch.sequence * shard.columns.count;
+  int64_t perRound = shard.rows.count * batch.rows,
+          rows = heldOutRows(sequence);
+  int64_t first = std::min(round * perRound, rows);
+  int64_t end = std::min(first + perRound, rows);
+  return first < end ? labelsOfHeldOutRows(first, end, sequence) : 0;
+}
+
+int64_t TokenStream::fillHeldOut(int64_t round, const DataShard &shard,
+                                 const Batch &batch) const {
+  int64_t rows = heldOutRows(batch.sequence * shard.columns.count);
   for (int64_t row = 0; row < batch.rows; ++row) {
-    int64_t window =
+    int64_t number =
         (round * shard.rows.count + shard.rows.index) * batch.rows + row;
-    int64_t piece = window * shard.columns.count + shard.columns.index;
-    int32_t *tokens = batch.tokens + row * batch.sequence;
-    int32_t *targets = batch.targets + row * batch.sequence;
-    // The token at `first + i` is read, the one after it is predicted.
-    int64_t first = piece * batch.sequence;
-    int64_t inside =
-        std::clamp<int64_t>(heldOutTokens() - 1 - first, 0, batch.sequence);
-    if (inside > 0)
-      readWindow(numTrain + first, inside, tokens, targets);
-    if (batch.starts)
-      startHeldOutRow(window, batch.sequence * shard.columns.count,
-                      batch.starts + row * batch.sequence * shard.columns.count);
-    std::fill(tokens + inside, tokens + batch.sequence, 0);
-    std::fill(targets + inside, targets + batch.sequence, kIgnoredTarget);
-    predictions +=
-        batch.sequence -
-        std::count(targets, targets + batch.sequence, kIgnoredTarget);
+    RowPiece piece = pieceOf(shard, batch, row);
+    if (number < rows)
+      readHeldOutRow(number, piece);
+    else
+      padRow(piece, 0);
   }
-  return predictions;
+  int64_t places = batch.rows * batch.sequence;
+  return places -
+         std::count(batch.targets, batch.targets + places, kIgnoredTarget);
 }

@@ -123,23 +123,6 @@ static void checkTokenizers(const std::vector<MixedDataset::Part> &parts) {
 MixedDataset::MixedDataset(std::vector<Part> from)
     : parts(std::move(from)), deal(weightsOf(parts)) {
   checkTokenizers(parts);
-  int64_t train = 0, heldOut = 0;
-  for (const Part &part : parts) {
-    runs.push_back({part.data.get(), 0, part.data->trainTokens()});
-    train += runs.back().count;
-  }
-  // The last held-out token of a source predicts nothing, and stands here for
-  // the last source alone.
-  for (const Part &part : parts)
-    if (int64_t pairs = part.data->heldOutTokens() - 1; pairs > 0) {
-      runs.push_back({part.data.get(), part.data->trainTokens(), pairs});
-      heldOut += pairs;
-    }
-  if (heldOut > 0) {
-    ++runs.back().count;
-    ++heldOut;
-  }
-  splitAt(train + heldOut, train);
 }
 
 DataIdentity MixedDataset::identity() const {
@@ -167,53 +150,28 @@ bool MixedDataset::hasDocuments() const {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
+std::vector<const TokenStream *> MixedDataset::streams() const {
+  std::vector<const TokenStream *> all;
+  for (const Part &part : parts)
+    all.push_back(part.data.get());
+  return all;
+}
+
+int64_t MixedDataset::trainTokens() const {
+  int64_t tokens = 0;
+  for (const Part &part : parts)
+    tokens += part.data->trainTokens();
+  return tokens;
+}
+
+int64_t MixedDataset::heldOutTokens() const {
+  int64_t tokens = 0;
+  for (const Part &part : parts)
+    tokens += part.data->heldOutTokens();
+  return tokens;
+}
 
 Dataset::RowSource MixedDataset::sourceOfRow(int64_t row) const {
   RowDeal::Place place = deal.at(row);
   return {parts[place.source].data.get(), place.number};
-}
-
-template <typename F>
-void MixedDataset::forRuns(int64_t begin, int64_t end, F &&act) const {
-  int64_t start = 0;
-  for (const Run &run : runs) {
-    int64_t from = std::max(begin, start);
-    int64_t to = std::min(end, start + run.count);
-    if (from < to)
-      act(run, run.first + from - start, to - from);
-    start += run.count;
-  }
-}
-
-void MixedDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
-                              int32_t *targets) const {
-  forRuns(first, first + count, [&](const Run &run, int64_t at, int64_t here) {
-    run.data->readWindow(at, here, tokens, targets);
-    tokens += here;
-    targets += here;
-  });
-}
-
-void MixedDataset::readStarts(int64_t first, int64_t count,
-                              int32_t *starts) const {
-  int32_t place = 0;
-  forRuns(first, first + count, [&](const Run &run, int64_t at, int64_t here) {
-    run.data->readStarts(at, here, starts + place);
-    for (int64_t i = 0; i < here; ++i)
-      starts[place + i] += place;
-    place += static_cast<int32_t>(here);
-  });
-}
-
-/// A label is what a token predicts: that of the token before it.
-int64_t MixedDataset::countLabels(int64_t begin, int64_t end) const {
-  int64_t labels = 0;
-  forRuns(begin - 1, end - 1, [&](const Run &run, int64_t at, int64_t here) {
-    int64_t last = run.data->trainTokens() + run.data->heldOutTokens();
-    labels += run.data->countLabels(at + 1, std::min(at + 1 + here, last));
-  });
-  return labels;
 }

@@ -1,5 +1,8 @@
 //===- TokenDataset.cpp - Token ids with documents ------------------------===//
 #include "fsdp/Data/TokenDataset.h"
+#include "PackedRows.h"
+#include "ShuffledDocuments.h"
+#include "fsdp/Data/Philox.h"
 #include "fsdp/Support/Error.h"
 #include <algorithm>
 #include <cmath>
@@ -12,6 +15,12 @@ using namespace fsdp::rt;
 // Opening
 //===----------------------------------------------------------------------===//
 
+struct TokenDataset::EpochOrder {
+  uint64_t seed;
+  int64_t epoch;
+  ShuffledDocuments documents;
+};
+
 /// A document is trained on or held out as a whole: the first start at or after
 /// the share of the tokens, if one is, or else the last one before it. Where
 /// that leaves less than half of the tokens to train on that were to be, the
@@ -22,19 +31,17 @@ int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
   if (!source.documents || share == tokens)
     return share;
   int64_t last = source.documents->count() - 1;
-  int64_t document = std::min(firstDocumentFrom(share), last);
+  int64_t document = std::min(source.documents->firstFrom(share), last);
   int64_t start =
       std::clamp<int64_t>(source.documents->at(document), 0, tokens);
   return start < share / 2 ? share : start;
 }
 
-/// The first document that begins at `token` or after it; their number if none
-/// does.
-int64_t TokenDataset::firstDocumentFrom(int64_t token) const {
-  int64_t low = 0, high = source.documents->count();
+int64_t DocumentStarts::firstFrom(int64_t token) const {
+  int64_t low = 0, high = count();
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    if (source.documents->at(middle) < token)
+    if (at(middle) < token)
       low = middle + 1;
     else
       high = middle;
@@ -43,7 +50,7 @@ int64_t TokenDataset::firstDocumentFrom(int64_t token) const {
 }
 
 TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
-                           int64_t vocabulary)
+                           int64_t vocabulary, Packing packing)
     : source(std::move(from)), vocabulary(vocabulary) {
   int64_t tokens = 0;
   for (const TokenShard &shard : source.shards) {
@@ -56,23 +63,61 @@ TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
                 ", and the model's vocabulary is 0 to " +
                 std::to_string(vocabulary - 1) +
                 "; tokenize with the model's tokenizer");
-  int64_t train = firstHeldOut(tokens, fraction);
-  splitAt(tokens, train);
+  splitAt(tokens, firstHeldOut(tokens, fraction));
+  if (packing == Packing::Wrapped)
+    checkRoom(sequence);
+  else
+    pack(sequence, packing);
+  if (isMasked && countLabels(1, trainTokens()) == 0)
+    throw Error(source.name + " marks none of the " +
+                std::to_string(trainTokens()) +
+                " tokens to train on as a label");
+}
+
+TokenDataset::TokenDataset(TokenDataset &&) noexcept = default;
+TokenDataset::~TokenDataset() = default;
+
+/// A window and the token after it are to be there.
+void TokenDataset::checkRoom(int64_t sequence) const {
+  int64_t train = trainTokens();
   if (train < sequence + 1)
-    throw Error(source.name + " has too few tokens: " + std::to_string(tokens) +
-                ", " + std::to_string(train) + " of them for training" +
+    throw Error(source.name + " has too few tokens: " +
+                std::to_string(train + heldOutTokens()) + ", " +
+                std::to_string(train) + " of them for training" +
                 (source.documents && !splitsDocument()
                      ? " up to the last document that is held out whole"
                      : "") +
                 ", and a window needs " + std::to_string(sequence + 1) +
                 "; take more text, or lower validation.fraction");
-  if (isMasked && countLabels(1, train) == 0)
-    throw Error(source.name + " marks none of the " + std::to_string(train) +
-                " tokens to train on as a label");
+}
+
+void TokenDataset::pack(int64_t sequence, Packing packing) {
+  if (!source.documents)
+    throw Error("training.packing makes rows of whole documents, and " +
+                source.name +
+                " does not say where they begin; tokenize the text with "
+                "tools/fsdp-tokenize, or leave it out");
+  areSeparate = true;
+  auto rowsOf = [&](int64_t begin, int64_t end) {
+    return std::make_unique<PackedRows>(
+        Documents(*source.documents, begin, end), sequence, packing);
+  };
+  trainRows = rowsOf(0, trainTokens());
+  heldOutPacked = rowsOf(trainTokens(), trainTokens() + heldOutTokens());
+  if (trainRows->count() == 0)
+    throw Error(source.name + " has no document of two tokens to train on; "
+                              "take more text, or lower validation.fraction");
+}
+
+std::optional<TokenDataset::PackedShape> TokenDataset::packedShape() const {
+  if (!trainRows)
+    return std::nullopt;
+  return PackedShape{trainRows->count(), trainRows->padding()};
 }
 
 bool TokenDataset::splitsDocument() const {
-  int64_t next = documents() > 0 ? firstDocumentFrom(trainTokens()) : 0;
+  int64_t next =
+      documents() > 0 ? source.documents->firstFrom(trainTokens()) : 0;
   return heldOutTokens() > 0 && documents() > 0 &&
          (next == documents() || source.documents->at(next) != trainTokens());
 }
@@ -174,7 +219,7 @@ void TokenDataset::readWindow(int64_t first, int64_t count, int32_t *tokens,
     maskTargets(first + 1, count, targets);
   if (!areSeparate)
     return;
-  for (int64_t document = firstDocumentFrom(first + 1), at;
+  for (int64_t document = source.documents->firstFrom(first + 1), at;
        document < documents() &&
        (at = source.documents->at(document)) <= first + count;
        ++document)
@@ -186,7 +231,7 @@ void TokenDataset::readStarts(int64_t first, int64_t count,
   std::fill_n(starts, count, 0);
   if (!source.documents)
     return;
-  for (int64_t document = firstDocumentFrom(first + 1), at;
+  for (int64_t document = source.documents->firstFrom(first + 1), at;
        document < documents() &&
        (at = source.documents->at(document)) < first + count;
        ++document) {
@@ -196,6 +241,111 @@ void TokenDataset::readStarts(int64_t first, int64_t count,
   for (int64_t i = 1; i < count; ++i)
     starts[i] = std::max(starts[i], starts[i - 1]);
 }
+
+//===----------------------------------------------------------------------===//
+// Rows of documents
+//===----------------------------------------------------------------------===//
+
+void TokenDataset::readTrainingRow(const TrainingRow &row,
+                                   const RowPiece &piece) const {
+  if (trainRows)
+    readPacked(*trainRows,
+               shuffledRow(row.seed, row.number, trainRows->count()).row,
+               piece);
+  else if (row.order == WindowOrder::Documents)
+    readJoined(row, piece);
+  else
+    TokenStream::readTrainingRow(row, piece);
+}
+
+/// Calls `act` with what of the places [first, first + count) of a row is in
+/// the piece: the first of these, and how many.
+template <typename F>
+static void forOverlap(int64_t first, int64_t count, int64_t begin, int64_t end,
+                       F &&act) {
+  int64_t from = std::max(first, begin), to = std::min(first + count, end);
+  if (from < to)
+    act(from, to - from);
+}
+
+void TokenDataset::readPacked(const PackedRows &rows, int64_t number,
+                              const RowPiece &piece) const {
+  int64_t place = 0;
+  for (TokenSpan span : rows.row(number)) {
+    forOverlap(place, span.count, piece.begin, piece.begin + piece.count,
+               [&](int64_t from, int64_t count) {
+                 int64_t to = from - piece.begin;
+                 readWindow(span.first + from - place, count, piece.tokens + to,
+                            piece.targets + to);
+               });
+    if (piece.starts)
+      std::fill_n(piece.starts + place, span.count,
+                  static_cast<int32_t>(place));
+    place += span.count;
+  }
+  padRow(piece, place);
+}
+
+/// A window of the documents in the order of its epoch.
+void TokenDataset::readJoined(const TrainingRow &row,
+                              const RowPiece &piece) const {
+  auto [first, epoch] = shuffledWindow(row, piece.sequence);
+  if (!epochOrder || epochOrder->seed != row.seed || epochOrder->epoch != epoch)
+    epochOrder.reset(
+        new EpochOrder{row.seed,
+                       epoch,
+                       {Documents(*source.documents, 0, trainTokens()),
+                        randomWord(row.seed, "order of documents", epoch)}});
+  // Those of the piece and the one after it, which is predicted.
+  std::vector<int32_t> ids(static_cast<size_t>(piece.count + 1)), labels(ids);
+  int64_t place = 0;
+  for (TokenSpan span : epochOrder->documents.find(first, piece.sequence + 1)) {
+    forOverlap(place, span.count, piece.begin, piece.begin + piece.count + 1,
+               [&](int64_t from, int64_t count) {
+                 int64_t token = span.first + from - place;
+                 int64_t to = from - piece.begin;
+                 readIds(token, count, ids.data() + to);
+                 std::copy_n(ids.data() + to, count, labels.data() + to);
+                 maskTargets(token, count, labels.data() + to);
+                 if (areSeparate && from == place)
+                   labels[static_cast<size_t>(to)] = kIgnoredTarget;
+               });
+    if (piece.starts)
+      std::fill(piece.starts + place,
+                piece.starts + std::min(place + span.count, piece.sequence),
+                static_cast<int32_t>(place));
+    place += span.count;
+  }
+  std::copy_n(ids.data(), piece.count, piece.tokens);
+  std::copy_n(labels.data() + 1, piece.count, piece.targets);
+}
+
+int64_t TokenDataset::heldOutRows(int64_t sequence) const {
+  return heldOutPacked ? heldOutPacked->count()
+                       : TokenStream::heldOutRows(sequence);
+}
+
+int64_t TokenDataset::labelsOfHeldOutRows(int64_t first, int64_t end,
+                                          int64_t sequence) const {
+  if (!heldOutPacked)
+    return TokenStream::labelsOfHeldOutRows(first, end, sequence);
+  int64_t labels = 0;
+  for (int64_t row = first; row < end; ++row)
+    for (TokenSpan span : heldOutPacked->row(row))
+      labels += countLabels(span.first + 1, span.end() + 1);
+  return labels;
+}
+
+void TokenDataset::readHeldOutRow(int64_t number, const RowPiece &piece) const {
+  if (heldOutPacked)
+    readPacked(*heldOutPacked, number, piece);
+  else
+    TokenStream::readHeldOutRow(number, piece);
+}
+
+//===----------------------------------------------------------------------===//
+// Labels
+//===----------------------------------------------------------------------===//
 
 std::vector<int32_t> TokenDataset::firstIds(int64_t most) const {
   bool areHeldOut = heldOutTokens() > 0;
@@ -211,7 +361,8 @@ int64_t TokenDataset::labelsThatBegin(int64_t begin, int64_t end) const {
   constexpr int64_t kBlock = 4096;
   std::vector<int64_t> starts(kBlock);
   int64_t labels = 0, before = -1;
-  int64_t next = firstDocumentFrom(begin), last = firstDocumentFrom(end);
+  int64_t next = source.documents->firstFrom(begin);
+  int64_t last = source.documents->firstFrom(end);
   while (next < last) {
     int64_t count = std::min(kBlock, last - next);
     source.documents->read(next, count, starts.data());

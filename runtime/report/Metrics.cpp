@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -172,15 +173,25 @@ void Metrics::addValidation(const ValidationRecord &record) {
   heldOut.push_back(record);
   const LossUnit &unit = lossUnit(config);
   double value = record.nats / unit.nats;
-  print(format("step: %5lld  held-out %s: %.4f %s\n",
+  std::string sources;
+  for (const SourceLoss &source : record.sources)
+    sources += format("%s%s %.4f", sources.empty() ? ": " : ", ",
+                      source.path.c_str(), source.nats / unit.nats);
+  print(format("step: %5lld  held-out %s: %.4f %s%s\n",
                static_cast<long long>(record.step), unit.tokens, value,
-               unit.name));
+               unit.name, sources.c_str()));
   if (config.metrics.jsonl.empty())
     return;
   appendFormat(line, "{\"validation\": {\"step\": %lld",
                static_cast<long long>(record.step));
   appendExact(line, "loss", value * unit.nats);
-  appendFormat(line, ", \"%s\": %.9g}", unit.key, value);
+  appendFormat(line, ", \"%s\": %.9g", unit.key, value);
+  for (const SourceLoss &source : record.sources)
+    appendFormat(line, "%s{\"path\": %s, \"%s\": %.9g}",
+                 &source == record.sources.data() ? ", \"sources\": [" : ", ",
+                 nlohmann::json(source.path).dump().c_str(), unit.key,
+                 source.nats / unit.nats);
+  line += record.sources.empty() ? "}" : "]}";
   appendTime(line);
   line += "}\n";
   writeLine();

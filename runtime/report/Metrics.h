@@ -17,10 +17,18 @@ struct StepRecord {
   double seconds;
 };
 
+/// The loss on what is held out of a source of a mixture.
+struct SourceLoss {
+  std::string path;
+  int64_t predictions;
+  double nats; // per token
+};
+
 /// The loss on what is held out, after a step.
 struct ValidationRecord {
   int64_t step;
   double nats; // per token
+  std::vector<SourceLoss> sources = {};
 };
 
 /// What does not change from step to step.

@@ -138,7 +138,7 @@ FoundValue ArtifactRank::firstNonfiniteOfStep() {
 // What is held out
 //===----------------------------------------------------------------------===//
 
-bool ArtifactRank::hasHeldOut() const { return run.data->heldOutTokens() >= 2; }
+bool ArtifactRank::hasHeldOut() const { return run.data->hasHeldOut(); }
 
 std::optional<HeldOutScore>
 ArtifactRank::evaluateHeldOut(const GoesOn &goesOn) {

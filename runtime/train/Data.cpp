@@ -162,16 +162,18 @@ static void checkHeldOut(const RunConfig &config, const RunOptions &options,
                     manifest.findProgram("evaluate") >= 0);
   bool isExpected = isCommand || (isEvaluated && config.validation.freq > 0);
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
+  int64_t labels = 0;
+  for (const TokenStream *stream : data.streams())
+    labels += stream->heldOutLabels();
   std::string remedy = "raise validation.fraction";
   if (!isCommand)
     remedy += ", or set validation.enable = false";
-  if (isExpected && heldOut < 2)
+  if (isExpected && !data.hasHeldOut())
     throw Error("validation.fraction holds out " + std::to_string(heldOut) +
                 " of the " + std::to_string(train + heldOut) + " tokens of " +
                 namesOfSources(config) + ", and it takes two to predict one; " +
                 remedy);
-  if (isEvaluated && heldOut > 1 &&
-      data.countLabels(train + 1, train + heldOut) == 0)
+  if (isEvaluated && data.hasHeldOut() && labels == 0)
     throw Error((config.training.dataset == DatasetKind::Ids
                      ? "the mask '" + config.training.idsMaskPath + "' marks"
                      : "the masks of " + namesOfSources(config) + " mark") +
@@ -214,6 +216,7 @@ struct TokensOfRun {
   const RunOptions &options;
   int64_t sequence, vocabulary;
   bool areApart; // documents
+  Packing packing;
 };
 
 static std::unique_ptr<TokenDataset> openTokens(const TokensOfRun &run,
@@ -224,9 +227,9 @@ static std::unique_ptr<TokenDataset> openTokens(const TokensOfRun &run,
   TokenSource source = openSource(kind, path);
   if (source.tablePath.empty())
     refuseSample(run.config, run.options);
-  auto data = std::make_unique<TokenDataset>(std::move(source),
-                                             run.config.validation.fraction,
-                                             run.sequence, run.vocabulary);
+  auto data = std::make_unique<TokenDataset>(
+      std::move(source), run.config.validation.fraction, run.sequence,
+      run.vocabulary, run.packing);
   if (run.areApart && data->hasDocuments())
     data->separateDocuments();
   return data;
@@ -239,6 +242,29 @@ static std::unique_ptr<Dataset> openMixture(const TokensOfRun &run) {
     parts.push_back({openTokens(run, source.path), source.weight});
   }
   return std::make_unique<MixedDataset>(std::move(parts));
+}
+
+/// Rows of whole documents come in an order of their own. Throws where several
+/// documents of a row would see each other.
+static Packing packingOf(const RunConfig &config, bool areApart) {
+  const RunConfig::Training &training = config.training;
+  if (training.packing == DataPacking::Wrapped)
+    return Packing::Wrapped;
+  std::string key = "training.packing = " + spelled(training.packing);
+  if (training.dataOrder == DataOrder::Random ||
+      training.dataOrder == DataOrder::Documents)
+    throw Error("training.data_order = " + spelled(training.dataOrder) +
+                " is an order of windows, and " + key +
+                " makes rows of whole documents, each of which comes once per "
+                "epoch, every epoch in another order; leave "
+                "training.data_order out");
+  if (training.packing == DataPacking::Padded)
+    return Packing::Padded;
+  if (!areApart)
+    throw Error(key + " puts several documents into a row, which would see "
+                      "each other; compile with training.document_mask = true, "
+                      "or set training.packing = padded");
+  return Packing::BestFit;
 }
 
 static std::unique_ptr<Dataset> open(const RunConfig &config,
@@ -264,8 +290,9 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
                                                 training.idsMaskPath},
                                         fraction, sequence, vocabulary);
   }
-  TokensOfRun run{config, options, sequence, vocabulary,
-                  keepsDocumentsApart(manifest)};
+  bool areApart = keepsDocumentsApart(manifest);
+  TokensOfRun run{config,     options,  sequence,
+                  vocabulary, areApart, packingOf(config, areApart)};
   return training.mixture.empty() ? openTokens(run, training.datasetPath)
                                   : openMixture(run);
 }
@@ -278,10 +305,33 @@ WindowOrder fsdp::orderOf(const RunConfig &config) {
     return WindowOrder::Random;
   case DataOrder::Shuffle:
     return WindowOrder::Shuffled;
+  case DataOrder::Documents:
+    return WindowOrder::Documents;
   case DataOrder::Auto:
     break;
   }
   return isStream ? WindowOrder::Random : WindowOrder::Shuffled;
+}
+
+/// Of tokens of which it is not known where documents begin.
+static void refuseDocuments(const RunConfig &config, const Manifest &manifest) {
+  const RunConfig::Training &training = config.training;
+  auto refuse = [&](const std::string &key, const std::string &remedy) {
+    throw Error(key + ", and training.dataset = " + spelled(training.dataset) +
+                " does not say where they begin; tokenize the text with "
+                "tools/fsdp-tokenize, or " +
+                remedy);
+  };
+  if (keepsDocumentsApart(manifest))
+    refuse("training.document_mask keeps documents apart",
+           "compile without it");
+  if (training.packing != DataPacking::Wrapped)
+    refuse("training.packing = " + spelled(training.packing) +
+               " makes rows of documents",
+           "leave it out");
+  if (training.dataOrder == DataOrder::Documents)
+    refuse("training.data_order = documents shuffles documents",
+           "leave it out");
 }
 
 std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
@@ -290,12 +340,8 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
                                            std::vector<std::string> &warnings) {
   std::unique_ptr<Dataset> data = open(config, options, manifest);
   data->setOrder(orderOf(config));
-  if (keepsDocumentsApart(manifest) && !data->hasDocuments())
-    throw Error("training.document_mask keeps documents apart, and "
-                "training.dataset = " +
-                spelled(config.training.dataset) +
-                " does not say where they begin; tokenize the text with "
-                "tools/fsdp-tokenize, or compile without it");
+  if (!data->hasDocuments())
+    refuseDocuments(config, manifest);
   checkHeldOut(config, options, manifest, *data);
   if (isIds(config) && vocabularyOf(manifest) == 0)
     warnings.push_back("the artifact does not state the vocabulary of its "

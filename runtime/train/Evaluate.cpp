@@ -14,14 +14,21 @@ using namespace fsdp::rt;
 
 static const char *const kProgram = "evaluate";
 
-std::optional<HeldOutScore>
-fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
+namespace {
+/// Nats of predictions.
+struct LossSum {
+  double nats = 0, predictions = 0;
+};
+} // namespace
+
+/// What this rank's pieces of a stream are worth, or all ranks', where the loss
+/// is of these.
+static std::optional<LossSum> sumHeldOut(Rank &rank, const TokenStream &data,
+                                         const float &loss,
+                                         const GoesOn &goesOn) {
   Batch batch = rank.batch();
   DataShard shard = rank.dataShard();
-  const float *loss = rank.scalar<float>(range_name::kLoss);
-  if (!loss)
-    throw Error("the artifact's program 'evaluate' gives no loss");
-  double totals[2] = {0, 0}; // nats and predictions
+  LossSum sum;
   int64_t rounds = data.heldOutRounds(shard, batch);
   for (int64_t round = 0; round < rounds; ++round) {
     if (!goesOn())
@@ -33,18 +40,44 @@ fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
     // A batch without a prediction has no mean.
     if (count == 0)
       continue;
-    totals[0] += static_cast<double>(*loss) * static_cast<double>(count);
-    totals[1] += static_cast<double>(count);
+    sum.nats += static_cast<double>(loss) * static_cast<double>(count);
+    sum.predictions += static_cast<double>(count);
+  }
+  return sum;
+}
+
+std::optional<HeldOutScore>
+fsdp::evaluateHeldOut(Rank &rank, const Dataset &data, const GoesOn &goesOn) {
+  const float *loss = rank.scalar<float>(range_name::kLoss);
+  if (!loss)
+    throw Error("the artifact's program 'evaluate' gives no loss");
+  std::vector<double> totals; // nats and predictions of each stream
+  for (const TokenStream *stream : data.streams()) {
+    std::optional<LossSum> sum = sumHeldOut(rank, *stream, *loss, goesOn);
+    if (!sum)
+      return std::nullopt;
+    totals.insert(totals.end(), {sum->nats, sum->predictions});
   }
   if (!rank.hasGlobalLoss()) {
-    allReduceSum(totals, 2);
+    allReduceSum(totals.data(), static_cast<int64_t>(totals.size()));
     // Ranks with the same data have each counted it.
     for (double &total : totals)
-      total /= static_cast<double>(rank.world().size / shard.count());
+      total /=
+          static_cast<double>(rank.world().size / rank.dataShard().count());
   }
   HeldOutScore score;
-  score.predictions = std::llround(totals[1]);
-  score.nats = totals[0] / totals[1];
+  double nats = 0, predictions = 0;
+  for (size_t i = 0; i < totals.size(); i += 2) {
+    nats += totals[i];
+    predictions += totals[i + 1];
+    score.streams.push_back({std::llround(totals[i + 1]),
+                             totals[i + 1] == 0 ? 0 : totals[i] / totals[i + 1],
+                             {}});
+  }
+  if (score.streams.size() == 1)
+    score.streams.clear();
+  score.predictions = std::llround(predictions);
+  score.nats = nats / predictions;
   if (score.predictions == 0 || !std::isfinite(score.nats))
     throw Error("the held-out loss is not finite");
   return score;

@@ -14,15 +14,18 @@ namespace fsdp {
 struct HeldOutScore {
   int64_t predictions = 0;
   double nats = 0; // per prediction
+  /// Of each stream of a dataset that has several; without a prediction, nats
+  /// are 0.
+  std::vector<HeldOutScore> streams = {};
 };
 
 /// Asked before every run of the program "evaluate"; the same on all ranks.
 /// False: the result is not wanted any more.
 using GoesOn = std::function<bool()>;
 
-/// Predicts every held-out label but the first token exactly once, the windows
-/// dealt over all pieces of the batch. Nothing if it does not go on.
-/// Collective. Throws fsdp::Error.
+/// Predicts every held-out label but the first token of each stream exactly
+/// once, the rows dealt over all pieces of the batch. Nothing if it does not go
+/// on. Collective. Throws fsdp::Error.
 std::optional<HeldOutScore> evaluateHeldOut(Rank &rank, const rt::Dataset &data,
                                             const GoesOn &goesOn);
 

@@ -21,8 +21,18 @@ static std::string documentsOf(const TokenDataset &data) {
                           : ", the last ones are held out");
 }
 
+static void introducePacking(const TokenDataset &data, int64_t sequence) {
+  if (std::optional<TokenDataset::PackedShape> shape = data.packedShape()) {
+    auto places = static_cast<double>(shape->rows * sequence);
+    print(format("rows: %s of %s tokens in an epoch, %.1f %% of them padding\n",
+                 grouped(shape->rows).c_str(), grouped(sequence).c_str(),
+                 100 * static_cast<double>(shape->padding) / places));
+  }
+}
+
 /// `share` says how many rows come from it; empty: all do.
-static void introduceIds(const Dataset &data, std::string share = "") {
+static void introduceIds(const TokenStream &data, int64_t sequence,
+                         std::string share = "") {
   int64_t train = data.trainTokens(), heldOut = data.heldOutTokens();
   const auto *source = dynamic_cast<const TokenDataset *>(&data);
   std::string about = std::move(share);
@@ -34,28 +44,29 @@ static void introduceIds(const Dataset &data, std::string share = "") {
       "ids: %s to train on, %s of them labels; %s held out, %s of "
       "them labels\n",
       grouped(train).c_str(), grouped(data.countLabels(1, train)).c_str(),
-      grouped(heldOut).c_str(),
-      grouped(heldOut < 2 ? 0 : data.countLabels(train + 1, train + heldOut))
-          .c_str()));
+      grouped(heldOut).c_str(), grouped(data.heldOutLabels()).c_str()));
+  if (source)
+    introducePacking(*source, sequence);
 }
 
-static void introduceMixture(const MixedDataset &data) {
+static void introduceMixture(const MixedDataset &data, int64_t sequence) {
   for (size_t i = 0; i < data.sources(); ++i)
-    introduceIds(data.source(i),
+    introduceIds(data.source(i), sequence,
                  format("%s of %s rows", grouped(data.rows().share(i)).c_str(),
                         grouped(data.rows().cycle()).c_str()));
 }
 
 static void introduceData(const PreparedRun &run) {
   const Dataset &data = *run.data;
+  int64_t sequence = run.config.training.seqLen;
   if (run.text)
     print(format("text: %s bytes to train on, %s held out\n",
                  grouped(data.trainTokens()).c_str(),
                  grouped(data.heldOutTokens()).c_str()));
   else if (const auto *mixed = dynamic_cast<const MixedDataset *>(&data))
-    introduceMixture(*mixed);
+    introduceMixture(*mixed, sequence);
   else
-    introduceIds(data);
+    introduceIds(*data.streams().front(), sequence);
 }
 
 static void introduce(const Rank &rank, const PreparedRun &run,

@@ -1,5 +1,6 @@
 //===- Reporter.cpp - What a run tells and leaves behind ------------------===//
 #include "Reporter.h"
+#include "fsdp/Data/MixedDataset.h"
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Text.h"
 #include "runtime/checkpoint/native/CheckpointFolder.h"
@@ -44,9 +45,9 @@ void Reporter::addStep(const StepRecord &record) {
     metrics->add(record);
 }
 
-void Reporter::addValidation(int64_t step, double nats) {
+void Reporter::addValidation(int64_t step, const HeldOutScore &score) {
   if (metrics)
-    metrics->addValidation({step, nats});
+    metrics->addValidation({step, score.nats, sourcesOf(score)});
 }
 
 void Reporter::endTraining(int64_t done, int64_t skipped) {
@@ -90,6 +91,16 @@ void Reporter::endTraining(int64_t done, int64_t skipped) {
 // What is held out
 //===----------------------------------------------------------------------===//
 
+/// Of a mixture, those that have something held out.
+std::vector<SourceLoss> Reporter::sourcesOf(const HeldOutScore &score) const {
+  std::vector<SourceLoss> losses;
+  for (size_t i = 0; i < score.streams.size(); ++i)
+    if (score.streams[i].predictions > 0)
+      losses.push_back({parseMixedSource(run.config.training.mixture[i]).path,
+                        score.streams[i].predictions, score.streams[i].nats});
+  return losses;
+}
+
 void Reporter::addHeldOut(const HeldOutScore &score) {
   if (!run.isFirst)
     return;
@@ -106,6 +117,15 @@ void Reporter::addHeldOut(const HeldOutScore &score) {
     print(format(", perplexity %.3f", std::exp(score.nats)));
   }
   print("\n");
+  for (const SourceLoss &source : sourcesOf(score)) {
+    print(format("  %s (%s %s): %.4f %s\n", source.path.c_str(),
+                 grouped(source.predictions).c_str(), unit.counted,
+                 source.nats / unit.nats, unit.name));
+    summary["held_out_sources"].push_back(
+        {{"path", source.path},
+         {"predictions", source.predictions},
+         {unit.key, source.nats / unit.nats}});
+  }
 }
 
 bool Reporter::compareWithGzip() {

@@ -38,7 +38,7 @@ public:
   /// A line of metrics.jsonl, and one of the console where metrics.log_freq
   /// asks for it, after the first step and after the last.
   void addStep(const StepRecord &record);
-  void addValidation(int64_t step, double nats);
+  void addValidation(int64_t step, const HeldOutScore &score);
   /// What is to be told of all steps, with those of the runs before: `done`,
   /// of which `skipped` were left out.
   void endTraining(int64_t done, int64_t skipped);
@@ -62,6 +62,8 @@ public:
   void tellWritten() const;
 
 private:
+  std::vector<SourceLoss> sourcesOf(const HeldOutScore &score) const;
+
   Run run;
   std::unique_ptr<Metrics> metrics;
   History before; // of the run that this goes on from

@@ -20,8 +20,17 @@ using namespace fsdp::rt;
 // What a run is of
 //===----------------------------------------------------------------------===//
 
-static std::string orderText(const RunState &state) {
-  return state.dataOrder.empty() ? spelled(DataOrder::Random) : state.dataOrder;
+/// As a checkpoint has it, where drawn windows have no word.
+static std::string orderText(WindowOrder order) {
+  switch (order) {
+  case WindowOrder::Random:
+    return "";
+  case WindowOrder::Shuffled:
+    return spelled(DataOrder::Shuffle);
+  case WindowOrder::Documents:
+    return spelled(DataOrder::Documents);
+  }
+  return "";
 }
 
 /// Absolute; of a mixture "PATH=WEIGHT, PATH=WEIGHT".
@@ -48,8 +57,9 @@ RunState fsdp::stateOf(const RunConfig &config, const Manifest &manifest,
   state.maskChecksum = identity.maskChecksum;
   if (config.training.dataset == DatasetKind::Ids)
     state.idsType = spelled(config.training.idsDtype);
-  if (orderOf(config) == WindowOrder::Shuffled)
-    state.dataOrder = spelled(DataOrder::Shuffle);
+  state.dataOrder = orderText(orderOf(config));
+  if (config.training.packing != DataPacking::Wrapped)
+    state.packing = spelled(config.training.packing);
   state.globalBatch = config.training.localBatchSize *
                       dataParallelRanks(config) * microbatches(config);
   state.sequence = config.training.seqLen;
@@ -222,6 +232,16 @@ ResumeSource fsdp::findResumeSource(const RunConfig &config) {
   return {findCheckpoint(config.checkpoint.initialLoadPath), false};
 }
 
+/// A line, where a text differs; an empty one is called `unset`.
+static std::string differenceOf(const char *key, const std::string &before,
+                                const std::string &after,
+                                const std::string &unset = "") {
+  if (before == after)
+    return "";
+  return std::string("\n  ") + key + ": " + (before.empty() ? unset : before) +
+         " in the checkpoint, " + (after.empty() ? unset : after) + " now";
+}
+
 /// Throws unless the data of the next steps are those that the checkpoint's run
 /// would have had.
 static void checkData(const RunState &then, const RunState &now,
@@ -242,9 +262,7 @@ static void checkData(const RunState &then, const RunState &now,
                  std::to_string(before).c_str(), std::to_string(after).c_str());
   };
   compare("training.seed", then.seed, now.seed);
-  if (then.dataset != now.dataset)
-    differences += "\n  training.dataset: " + then.dataset +
-                   " in the checkpoint, " + now.dataset + " now";
+  differences += differenceOf("training.dataset", then.dataset, now.dataset);
   std::string tokens = now.dataset == spelled(DatasetKind::Bytes) ? "text" : "ids";
   compare(("bytes of the " + tokens).c_str(), then.datasetBytes,
           now.datasetBytes);
@@ -257,18 +275,19 @@ static void checkData(const RunState &then, const RunState &now,
         (then.datasetPath.empty() || then.datasetPath == now.datasetPath
              ? ""
              : "; the checkpoint's were in '" + then.datasetPath + "'");
-  if (then.dataset == now.dataset && then.idsType != now.idsType)
-    differences += "\n  training.ids_dtype: " + then.idsType +
-                   " in the checkpoint, " + now.idsType + " now";
+  if (then.dataset == now.dataset)
+    differences +=
+        differenceOf("training.ids_dtype", then.idsType, now.idsType);
   if (then.dataset == now.dataset && then.maskChecksum != now.maskChecksum)
     differences += std::string("\n  training.ids_mask_path: ") +
                    (then.maskChecksum && now.maskChecksum
                         ? "another mask than in the checkpoint"
                     : now.maskChecksum ? "no mask in the checkpoint, one now"
                                        : "a mask in the checkpoint, none now");
-  if (then.dataOrder != now.dataOrder)
-    differences += "\n  training.data_order: " + orderText(then) +
-                   " in the checkpoint, " + orderText(now) + " now";
+  differences += differenceOf("training.data_order", then.dataOrder,
+                              now.dataOrder, spelled(DataOrder::Random));
+  differences += differenceOf("training.packing", then.packing, now.packing,
+                              spelled(DataPacking::Wrapped));
   compare("bytes of it to train on (validation.fraction)", then.trainBytes,
           now.trainBytes);
   compare("sequences in the batch of all ranks (training.local_batch_size, "

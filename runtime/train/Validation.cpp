@@ -12,7 +12,7 @@ std::optional<HeldOutScore> Validation::score() {
 
 void Validation::validate(int64_t done) {
   if (std::optional<HeldOutScore> found = score())
-    reporter.addValidation(done, found->nats);
+    reporter.addValidation(done, *found);
 }
 
 void Validation::validateAgain(const RunConfig &config,

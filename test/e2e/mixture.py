@@ -60,7 +60,8 @@ def settings_of(mixture, **more):
 def train(made, folder, mixture, **more):
     """(losses, what was said)."""
     said = made.run("", str(WORK / folder), **settings_of(mixture, **more))
-    return [step["loss"] for step in runs.metric_runs(WORK / folder)[-1][1]], said
+    steps = runs.metric_runs(WORK / folder)[-1][1]
+    return [step["loss"] for step in steps if "loss" in step], said
 
 
 def expect_near(found, wanted, what):
@@ -94,11 +95,42 @@ def compare_sources(mixed, held_out, halves):
     for half in halves:
         alone, said = train(made, f"alone-{half.name}", None, training__dataset_path=str(half))
         counts.append(int(line(said, "held-out ids").split("(")[1].split()[0]))
+        expect(not sources_of(f"alone-{half.name}"), "sources of a run that has one")
         again, said = train(made, f"again-{half.name}", f"{half}=0.5")
         expect(again == alone and alone != mixed, f"{half}: {again} instead of {alone}")
     expect(f"({sum(counts)} labels predicted)" in held_out, f"{held_out}, not {counts}")
+    sources = sources_of("one-run")
+    expect([source["path"] for source in sources] == [str(half) for half in halves] and
+           [source["predictions"] for source in sources] == counts, f"{sources}, not {counts}")
     other, _ = train(made, "other-run", f"{halves[0]}=1,{halves[1]}=1")
     expect(other != mixed, "weights change nothing")
+
+
+def sources_of(folder):
+    """What summary.json says of each source: what is held out of all is the mean of them."""
+    summary = json.loads((WORK / folder / "summary.json").read_text())
+    sources = summary.get("held_out_sources", [])
+    if sources:
+        nats = sum(source["predictions"] * source["nats_per_token"] for source in sources)
+        mean = nats / sum(source["predictions"] for source in sources)
+        expect(abs(mean - summary["held_out_nats_per_token"]) < 1e-9, f"{summary}")
+        expect(sources[0]["nats_per_token"] != sources[1]["nats_per_token"], f"{summary}")
+    return sources
+
+
+def validate_sources(mixture):
+    """A validation between steps tells them too, and one source after its name."""
+    _, said = train(artifact("one"), "validated-run", mixture, validation__freq=8)
+    lines = [json.loads(text)["validation"] for text in
+             (WORK / "validated-run" / "metrics.jsonl").read_text().splitlines()
+             if "validation" in text and "run" not in json.loads(text)]
+    expect(len(lines) == 2, lines)
+    for found in lines:
+        expect([source["path"] for source in found["sources"]] ==
+               [text.split("=")[0] for text in mixture.split(",")], lines)
+    shown = [text for text in said.splitlines() if text.startswith("step:") and "held-out" in text]
+    first = lines[0]["sources"][0]
+    expect(f"nats per token: {first['path']} {first['nats_per_token']:.4f}, " in shown[0], said)
 
 
 def keep_apart(mixture, together):
@@ -161,6 +193,7 @@ def main():
     compare_sources(mixed, held_out, halves)
     apart = keep_apart(mixture, mixed)
     resume_elsewhere(mixture, mixed, halves)
+    validate_sources(mixture)
     sample(mixture)
     print(f"{len(MESHES)} meshes, documents apart on {apart}, resumed on another mesh, "
           f"{refuse(halves)} refused")

@@ -39,14 +39,20 @@ struct Folder {
 
 } // namespace
 
-static void use(TokenSource source) {
+static void use(TokenSource source, Packing packing) {
   constexpr int64_t kSequence = 4;
-  TokenDataset data(std::move(source), 0.3, kSequence, 0);
-  require(data.trainTokens() > kSequence && data.heldOutTokens() >= 0);
-  int32_t tokens[kSequence], targets[kSequence];
-  Batch batch{1, kSequence, tokens, targets};
-  for (int64_t step = 0; step < 3; ++step)
-    data.sampleTraining(1, step, {}, batch);
+  bool hasDocuments = source.documents != nullptr;
+  TokenDataset data(std::move(source), 0.3, kSequence, 0, packing);
+  require(data.trainTokens() > 0 && data.heldOutTokens() >= 0);
+  require(data.packedShape() || data.trainTokens() > kSequence);
+  int32_t tokens[kSequence], targets[kSequence], starts[kSequence];
+  Batch batch{1, kSequence, tokens, targets, starts};
+  for (WindowOrder order : {WindowOrder::Shuffled, WindowOrder::Documents}) {
+    data.setOrder(hasDocuments ? order : WindowOrder::Random);
+    for (int64_t step = 0; step < 3; ++step)
+      data.sampleTraining(1, step, {}, batch);
+  }
+  data.fillHeldOut(0, {}, batch);
   data.countLabels(0, data.trainTokens());
 }
 
@@ -56,16 +62,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
     return 0;
   std::string rest = textOf(data + 1, size - 1);
+  constexpr Packing kPackings[] = {Packing::Wrapped, Packing::Padded,
+                                   Packing::BestFit};
+  Packing packing = kPackings[size % std::size(kPackings)];
   useOrRefuse([&] {
     switch (data[0]) {
     case 'd':
       folder.write("tokens.json", rest);
-      return use(openTokenFolder(folder.path));
+      return use(openTokenFolder(folder.path), packing);
     case 'm':
       folder.write("index.idx", rest);
-      return use(openMegatron(folder.path + "/index"));
+      return use(openMegatron(folder.path + "/index"), packing);
     case 'l':
-      return use(openLlmc(file.write(data + 1, size - 1)));
+      return use(openLlmc(file.write(data + 1, size - 1)), Packing::Wrapped);
     default: {
       TokenTable table(file.write(data + 1, size - 1));
       table.decode({0, 1, 2, -1, 1 << 30});

@@ -38,6 +38,8 @@ static void addRun(Texts &texts, const RunState &state) {
     texts["ids_dtype"] = state.idsType;
   if (!state.dataOrder.empty())
     texts["data_order"] = state.dataOrder;
+  if (!state.packing.empty())
+    texts["packing"] = state.packing;
   if (state.maskChecksum)
     texts["ids_mask_xxh3"] = checksumText(*state.maskChecksum);
   texts.insert(state.config.begin(), state.config.end());

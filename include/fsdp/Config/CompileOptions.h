@@ -37,12 +37,22 @@ template <> struct Spellings<DatasetKind> {
 
 /// Which windows of the data a step sees. Auto: random for bytes and ids,
 /// shuffle for the other datasets.
-enum class DataOrder { Auto, Random, Shuffle };
+enum class DataOrder { Auto, Random, Shuffle, Documents };
 template <> struct Spellings<DataOrder> {
   static constexpr Spelling<DataOrder> all[] = {
       {DataOrder::Auto, "auto"},
       {DataOrder::Random, "random"},
-      {DataOrder::Shuffle, "shuffle"}};
+      {DataOrder::Shuffle, "shuffle"},
+      {DataOrder::Documents, "documents"}};
+};
+
+/// training.packing: how rows are made of documents.
+enum class DataPacking { Wrapped, Padded, BestFit };
+template <> struct Spellings<DataPacking> {
+  static constexpr Spelling<DataPacking> all[] = {
+      {DataPacking::Wrapped, "wrapped"},
+      {DataPacking::Padded, "padded"},
+      {DataPacking::BestFit, "best_fit"}};
 };
 
 enum class IdsDtype { U16, U32, I32 };
@@ -217,6 +227,7 @@ struct CompileOptions {
     IdsDtype idsDtype = IdsDtype::U16;
     std::string idsMaskPath;
     DataOrder dataOrder = DataOrder::Auto;
+    DataPacking packing = DataPacking::Wrapped;
     bool documentMask = false;
     ParamDtype mixedPrecisionParam = ParamDtype::Auto;
     ReduceDtype mixedPrecisionReduce = ReduceDtype::Float32;
@@ -299,9 +310,18 @@ struct CompileOptions {
       table.add("training.data_order", dataOrder,
                 "which windows of training.seq_len tokens a step sees; "
                 "shuffle: each window once per epoch, every epoch in another "
-                "order; random: windows at offsets that are drawn; auto: "
-                "random for bytes and ids, else shuffle. Either depends on "
-                "training.seed, the step and the row of the batch alone");
+                "order; documents: so, and the documents that windows are of "
+                "come in another order in every epoch; random: windows at "
+                "offsets that are drawn; auto: random for bytes and ids, else "
+                "shuffle. All depend on training.seed, the step and the row of "
+                "the batch alone");
+      table.add("training.packing", packing,
+                "how rows are made of documents; wrapped: windows of the "
+                "tokens, whatever the documents; padded: a document per row, "
+                "and a longer one in pieces of a row; best_fit: as many whole "
+                "documents per row as fit, with training.document_mask. Places "
+                "without a document are padding, of which the run says how "
+                "much there is");
       table.add("training.ids_dtype", idsDtype,
                 "little-endian type of the ids in training.dataset_path; a "
                 "vocabulary of more than 65,536 ids needs this key");

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -84,35 +85,83 @@ struct DataIdentity {
 /// Which windows of the training tokens a step sees. Both depend on the seed,
 /// the step and the row of the global batch alone.
 enum class WindowOrder {
-  Random,  // at offsets that are drawn, each for itself
-  Shuffled // every window once, in another order in each epoch
+  Random,    // at offsets that are drawn, each for itself
+  Shuffled,  // every window once, in another order in each epoch
+  Documents, // so, of documents that come in another order in each epoch
 };
 
+class TokenStream;
+
+/// What is trained on: one stream of tokens, or several.
 class Dataset {
 public:
   virtual ~Dataset() = default;
 
-  /// Tokens that are trained on, and those after them.
-  int64_t trainTokens() const { return numTrain; }
-  int64_t heldOutTokens() const { return numTokens - numTrain; }
   virtual DataIdentity identity() const = 0;
   /// Whether it says where documents begin.
   virtual bool hasDocuments() const { return false; }
-  /// How many of the tokens [begin, end) are labels.
-  virtual int64_t countLabels(int64_t begin, int64_t end) const = 0;
+  virtual std::vector<const TokenStream *> streams() const = 0;
+  /// Tokens that are trained on, and that are held out, of all streams.
+  virtual int64_t trainTokens() const = 0;
+  virtual int64_t heldOutTokens() const = 0;
+  /// Whether a stream holds out two tokens, of which one is predicted.
+  bool hasHeldOut() const;
 
   void setOrder(WindowOrder newOrder) { order = newOrder; }
-  /// Fills `batch` with a shard of the windows that step `step` sees, from 0
-  /// on.
+  /// Fills `batch` with a shard of the rows that step `step` sees, from 0 on.
   void sampleTraining(uint64_t seed, int64_t step, const DataShard &shard,
                       const Batch &batch) const;
+
+protected:
+  /// Whose window a row of a training is, and how many rows before it were
+  /// windows of the same stream.
+  struct RowSource {
+    const TokenStream *stream;
+    int64_t number;
+  };
+  /// `row` counts the rows of all global batches.
+  virtual RowSource sourceOfRow(int64_t row) const = 0;
+
+private:
+  WindowOrder order = WindowOrder::Random;
+};
+
+/// Where a piece of a row goes: places [begin, begin + count) of `sequence`.
+struct RowPiece {
+  int64_t sequence, begin, count;
+  int32_t *tokens, *targets;
+  /// Of the whole row; null: not asked for.
+  int32_t *starts;
+};
+
+/// A row of a training.
+struct TrainingRow {
+  WindowOrder order;
+  uint64_t seed;
+  int64_t step, inStep; // among the rows of its global batch
+  int64_t number;       // among those of its stream, from the first step on
+};
+
+/// Tokens that follow one another, of which the end is held out.
+class TokenStream : public Dataset {
+public:
+  std::vector<const TokenStream *> streams() const final { return {this}; }
+  int64_t trainTokens() const final { return numTrain; }
+  int64_t heldOutTokens() const final { return numTokens - numTrain; }
+  /// How many of the tokens [begin, end) are labels.
+  virtual int64_t countLabels(int64_t begin, int64_t end) const = 0;
+  /// How many of those held out are labels that can be predicted.
+  int64_t heldOutLabels() const;
+
+  virtual void readTrainingRow(const TrainingRow &row,
+                               const RowPiece &piece) const;
 
   /// Number of evaluation rounds after which every held-out token but the
   /// first was predicted exactly once.
   int64_t heldOutRounds(const DataShard &shard, const Batch &batch) const;
 
-  /// Fills `batch` with a shard of the windows of round `round`; places without
-  /// a label to predict are ignored targets. Returns its number of predictions.
+  /// Fills `batch` with a shard of the rows of round `round`; places without a
+  /// label to predict are ignored targets. Returns its number of predictions.
   int64_t fillHeldOut(int64_t round, const DataShard &shard,
                       const Batch &batch) const;
 
@@ -129,14 +178,20 @@ public:
   virtual void readStarts(int64_t first, int64_t count, int32_t *starts) const;
 
 protected:
-  /// Whose window a row of a training is, and how many rows before it were
-  /// windows of the same dataset.
-  struct RowSource {
-    const Dataset *data;
-    int64_t number;
+  RowSource sourceOfRow(int64_t row) const final { return {this, row}; }
+  /// Rows in which every held-out label comes once.
+  virtual int64_t heldOutRows(int64_t sequence) const;
+  /// Labels to predict in held-out rows [first, end).
+  virtual int64_t labelsOfHeldOutRows(int64_t first, int64_t end,
+                                      int64_t sequence) const;
+  /// Of a row there is.
+  virtual void readHeldOutRow(int64_t number, const RowPiece &piece) const;
+
+  /// Where the window of a row begins, and of which epoch it is.
+  struct ShuffledWindow {
+    int64_t first, epoch;
   };
-  /// `row` counts the rows of all global batches.
-  virtual RowSource sourceOfRow(int64_t row) const { return {this, row}; }
+  ShuffledWindow shuffledWindow(const TrainingRow &row, int64_t sequence) const;
 
   /// `fraction` of the tokens, rounded, are held out.
   void split(int64_t tokens, double fraction);
@@ -144,18 +199,23 @@ protected:
   void splitAt(int64_t tokens, int64_t train);
 
 private:
-  int64_t drawnWindow(uint64_t seed, int64_t step, int64_t row,
-                      int64_t sequence) const;
-  int64_t shuffledWindow(uint64_t seed, int64_t number, int64_t sequence) const;
-  void startHeldOutRow(int64_t window, int64_t sequence,
-                       int32_t *starts) const;
+  int64_t drawnWindow(const TrainingRow &row, int64_t sequence) const;
 
   int64_t numTokens = 0, numTrain = 0;
-  WindowOrder order = WindowOrder::Random;
 };
 
+/// Which of `count` rows comes as number `number` of all epochs, each of which
+/// has every row once, and of which epoch that is.
+struct ShuffledRow {
+  int64_t row, epoch;
+};
+ShuffledRow shuffledRow(uint64_t seed, int64_t number, int64_t count);
+
+/// Makes the places of a piece from place `begin` of its row on padding.
+void padRow(const RowPiece &piece, int64_t begin);
+
 /// Every byte of a text file is a token and a label.
-class ByteDataset final : public Dataset {
+class ByteDataset final : public TokenStream {
 public:
   /// Throws fsdp::Error if the file is missing, is no regular file, or has no
   /// room for one training window of `sequence` bytes and the byte after it.
@@ -187,7 +247,7 @@ struct IdsFile {
 };
 
 /// Token ids of a vocabulary.
-class IdsDataset final : public Dataset {
+class IdsDataset final : public TokenStream {
 public:
   /// Throws fsdp::Error, with file and position, if an id is not in the
   /// vocabulary of `vocabulary` ids (0: any is), if the mask has another number

@@ -52,9 +52,8 @@ private:
   std::vector<Place> places;
 };
 
-/// Several sources of token ids. Each has its own windows, epochs and held-out
-/// tokens; the held-out tokens of all are evaluated, one source after another,
-/// and no prediction crosses from one to the next.
+/// Several sources of token ids. Each has its own rows, epochs and held-out
+/// tokens.
 class MixedDataset final : public Dataset {
 public:
   struct Part {
@@ -71,27 +70,16 @@ public:
 
   DataIdentity identity() const override;
   bool hasDocuments() const override;
-  int64_t countLabels(int64_t begin, int64_t end) const override;
-  void readWindow(int64_t first, int64_t count, int32_t *tokens,
-                  int32_t *targets) const override;
-  void readStarts(int64_t first, int64_t count, int32_t *starts) const override;
+  std::vector<const TokenStream *> streams() const override;
+  int64_t trainTokens() const override;
+  int64_t heldOutTokens() const override;
 
 protected:
   RowSource sourceOfRow(int64_t row) const override;
 
 private:
-  /// Tokens of a source that follow one another here.
-  struct Run {
-    const TokenDataset *data;
-    int64_t first, count;
-  };
-  /// Calls `act` with each run of which some of the tokens [begin, end) are,
-  /// the first of these in its source, and how many.
-  template <typename F> void forRuns(int64_t begin, int64_t end, F &&act) const;
-
   std::vector<Part> parts;
   RowDeal deal;
-  std::vector<Run> runs; // what is trained on, then what is held out
 };
 
 } // namespace fsdp::rt

@@ -52,6 +52,15 @@ inline uint64_t firstWord64(const std::array<uint32_t, 4> &outputs) {
   return uint64_t{outputs[0]} << 32 | outputs[1];
 }
 
+/// The 64-bit number of a place in the stream called `name` under `seed`.
+inline uint64_t randomWord(uint64_t seed, std::string_view name, int64_t high,
+                           int64_t low = 0) {
+  return firstWord64(
+      philox({static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32),
+              static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32)},
+             philoxKey(seed, name)));
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_DATA_PHILOX_H

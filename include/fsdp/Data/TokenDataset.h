@@ -34,7 +34,10 @@ public:
   virtual int64_t count() const = 0;
   /// Throws fsdp::Error if the file has changed meanwhile.
   virtual int64_t at(int64_t document) const = 0;
-  /// The same of `count` documents from `first` on.
+  /// The first document that begins at `token` or after it; their number if
+  /// none does.
+  int64_t firstFrom(int64_t token) const;
+  /// The same as at() of `count` documents from `first` on.
   virtual void read(int64_t first, int64_t count, int64_t *starts) const {
     for (int64_t i = 0; i < count; ++i)
       starts[i] = at(first + i);
@@ -82,14 +85,27 @@ private:
   int64_t numTokens = 0;
 };
 
+/// How rows are made of documents.
+enum class Packing {
+  Wrapped, // windows of the tokens, whatever the documents
+  Padded,  // a row has one document, or a piece of one
+  BestFit, // a row has as many whole documents as fit
+};
+
+class PackedRows;
+class ShuffledDocuments;
+
 /// Token ids of a source. The held-out tokens begin with a document where the
 /// source says where documents begin, and none is too long for that.
-class TokenDataset final : public Dataset {
+class TokenDataset final : public TokenStream {
 public:
-  /// Throws fsdp::Error if a window does not fit or if the source is known to
-  /// have an id that the vocabulary (of `vocabulary` ids; 0: any) has not.
+  /// Throws fsdp::Error if there are no tokens for a row, if the source is
+  /// known to have an id that the vocabulary (of `vocabulary` ids; 0: any) has
+  /// not, or if it does not say where the documents are that are to be packed.
   TokenDataset(TokenSource source, double fraction, int64_t sequence,
-               int64_t vocabulary);
+               int64_t vocabulary, Packing packing = Packing::Wrapped);
+  TokenDataset(TokenDataset &&) noexcept;
+  ~TokenDataset() override;
 
   const std::string &name() const { return source.name; }
   /// 0: the source does not say.
@@ -101,6 +117,12 @@ public:
   void separateDocuments() { areSeparate = true; }
   const std::string &tablePath() const { return source.tablePath; }
   const std::string &tokenizer() const { return source.tokenizer; }
+  /// What packing makes of the tokens to train on.
+  struct PackedShape {
+    int64_t rows, padding; // places without a document, of all rows
+  };
+  /// Unset: windows are not packed.
+  std::optional<PackedShape> packedShape() const;
   /// The first ids that are held out, or of those trained on if none are.
   std::vector<int32_t> firstIds(int64_t most) const;
 
@@ -111,9 +133,21 @@ public:
                   int32_t *targets) const override;
   void readStarts(int64_t first, int64_t count,
                   int32_t *starts) const override;
+  void readTrainingRow(const TrainingRow &row,
+                       const RowPiece &piece) const override;
+
+protected:
+  int64_t heldOutRows(int64_t sequence) const override;
+  int64_t labelsOfHeldOutRows(int64_t first, int64_t end,
+                              int64_t sequence) const override;
+  void readHeldOutRow(int64_t number, const RowPiece &piece) const override;
 
 private:
-  int64_t firstDocumentFrom(int64_t token) const;
+  void checkRoom(int64_t sequence) const;
+  void pack(int64_t sequence, Packing packing);
+  void readPacked(const PackedRows &rows, int64_t number,
+                  const RowPiece &piece) const;
+  void readJoined(const TrainingRow &row, const RowPiece &piece) const;
   int64_t labelsThatBegin(int64_t begin, int64_t end) const;
   bool isLabel(int64_t token) const;
   /// Calls `act` with each shard of which some of the tokens [begin, end) are,
@@ -128,6 +162,11 @@ private:
   std::vector<int64_t> ends; // of the shards, in tokens from the first one on
   int64_t vocabulary;
   bool isMasked = false, areSeparate = false;
+  /// Null: windows are not packed.
+  std::unique_ptr<PackedRows> trainRows, heldOutPacked;
+  /// The order of the documents in an epoch, made where it is asked for.
+  struct EpochOrder;
+  mutable std::unique_ptr<EpochOrder> epochOrder;
 };
 
 } // namespace fsdp::rt

@@ -73,6 +73,8 @@ static ordered_json jsonOf(const RunState &state) {
     text["ids_dtype"] = state.idsType;
   if (!state.dataOrder.empty())
     text["data_order"] = state.dataOrder;
+  if (!state.packing.empty())
+    text["packing"] = state.packing;
   if (state.maskChecksum)
     text["ids_mask_xxh3"] = checksumText(*state.maskChecksum);
   // Few runs have begun their schedule or their optimizer anew.
@@ -212,6 +214,8 @@ static RunState stateAt(const JsonField &field) {
     state.idsType = type->string();
   if (std::optional<JsonField> order = field.find("data_order"))
     state.dataOrder = order->string();
+  if (std::optional<JsonField> packing = field.find("packing"))
+    state.packing = packing->string();
   if (std::optional<JsonField> mask = field.find("ids_mask_xxh3"))
     state.maskChecksum = checksumAt(*mask);
   if (std::optional<JsonField> start = field.find("schedule_start")) {

@@ -33,8 +33,10 @@ struct RunState {
   /// Of a dataset of ids: their type, and checksumOf the mask; unset: all are
   /// labels.
   std::string idsType;
-  /// "shuffle"; empty: windows are drawn.
+  /// "shuffle" or "documents"; empty: windows are drawn.
   std::string dataOrder;
+  /// "padded" or "best_fit"; empty: rows are windows.
+  std::string packing;
   std::optional<uint64_t> maskChecksum;
   /// Rows and sequence of the global batch of a step.
   int64_t globalBatch = 0, sequence = 0;

@@ -127,7 +127,7 @@ TEST(Config, SpellingsAreReadAsTheyArePrinted) {
       EXPECT_EQ(option.text(), name) << option.name;
     }
   }
-  EXPECT_EQ(choices, 22);
+  EXPECT_EQ(choices, 23);
 }
 
 TEST(Config, NamesOfThePastAreReadAndNotPrinted) {
@@ -150,8 +150,8 @@ TEST(Config, UnknownKeysGetASuggestion) {
   EXPECT_EQ(loadError("[training]\nlr = 3\n"),
             "run.toml:2: unknown key 'training.lr'; did you mean "
             "'optimizer.lr'?");
-  EXPECT_EQ(loadError("[training.something]\nsteps = 3\n"),
-            "run.toml:1: unknown key 'training.something'");
+  EXPECT_EQ(loadError("[training.unheard_of]\nsteps = 3\n"),
+            "run.toml:1: unknown key 'training.unheard_of'");
   // A file writes no lines of its own into a message.
   EXPECT_EQ(loadError("[training]\n\"a\\nfsdp-run: b\\u0000\" = 3\n"),
             "run.toml:2: unknown key 'training.a\\nfsdp-run: b\\x00'");

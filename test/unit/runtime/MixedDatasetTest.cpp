@@ -172,40 +172,29 @@ TEST(MixedDataset, BatchesAreTheSameInPieces) {
   }
 }
 
-TEST(MixedDataset, EveryHeldOutTokenButTheFirstOfASourceIsPredictedOnce) {
+TEST(MixedDataset, EverySourceIsEvaluatedForItself) {
   TemporaryFolder folder;
   auto data = mix(folder, 0.1);
   // Held out: 34 to 39, and 1036 to 1039.
-  EXPECT_EQ(data->heldOutTokens(), 5 + 3 + 1);
-  OwnedBatch batch(1, 4);
-  std::multiset<int32_t> predicted;
-  int64_t rounds = data->heldOutRounds({}, batch.view), labels = 0;
-  EXPECT_EQ(rounds, 2);
-  for (int64_t round = 0; round < rounds; ++round) {
-    labels += data->fillHeldOut(round, {}, batch.view);
-    for (int64_t i = 0; i < 4; ++i) {
-      predicted.insert(batch.targets[size_t(i)]);
-      EXPECT_EQ(batch.targets[size_t(i)], batch.tokens[size_t(i)] + 1);
+  EXPECT_EQ(data->heldOutTokens(), 6 + 4);
+  std::vector<std::multiset<int32_t>> predicted;
+  for (const TokenStream *stream : data->streams()) {
+    OwnedBatch batch(1, 4);
+    int64_t rounds = stream->heldOutRounds({}, batch.view), labels = 0;
+    predicted.emplace_back();
+    for (int64_t round = 0; round < rounds; ++round) {
+      int64_t found = stream->fillHeldOut(round, {}, batch.view);
+      EXPECT_EQ(found, stream->heldOutPredictions(round, {}, batch.view));
+      labels += found;
+      for (size_t i = 0; i < size_t(found); ++i) {
+        predicted.back().insert(batch.targets[i]);
+        EXPECT_EQ(batch.targets[i], batch.tokens[i] + 1);
+      }
     }
-    EXPECT_EQ(data->heldOutPredictions(round, {}, batch.view), 4);
+    EXPECT_EQ(labels, stream->heldOutLabels());
   }
-  EXPECT_EQ(labels, 8);
-  EXPECT_EQ(predicted,
-            (std::multiset<int32_t>{35, 36, 37, 38, 39, 1037, 1038, 1039}));
-  EXPECT_EQ(data->countLabels(data->trainTokens() + 1,
-                              data->trainTokens() + data->heldOutTokens()),
-            8);
-}
-
-TEST(MixedDataset, SourcesDoNotSeeEachOther) {
-  TemporaryFolder folder;
-  auto data = mix(folder, 0.1);
-  ASSERT_TRUE(data->hasDocuments());
-  OwnedBatch batch(1, 10);
-  std::vector<int32_t> starts(10, -1);
-  batch.view.starts = starts.data();
-  EXPECT_EQ(data->fillHeldOut(0, {}, batch.view), 8);
-  EXPECT_EQ(starts, (std::vector<int32_t>{0, 0, 0, 0, 0, 5, 5, 5, 5, 0}));
+  EXPECT_EQ(predicted, (std::vector<std::multiset<int32_t>>{
+                           {35, 36, 37, 38, 39}, {1037, 1038, 1039}}));
 }
 
 /// A source of 40 ids that holds out the last `heldOut`.
@@ -235,14 +224,14 @@ template <typename... P> static MixedDataset mixOf(P &&...from) {
   return MixedDataset(std::move(parts));
 }
 
-TEST(MixedDataset, TwoHeldOutTokensAreOnePrediction) {
+TEST(MixedDataset, ASourceWithTwoHeldOutTokensCanBeEvaluated) {
   TemporaryFolder folder;
   for (int64_t heldOut : {1, 2, 3}) {
     MixedDataset data =
-        mixOf(partOf(folder, "x", heldOut), partOf(folder, "x", 3));
-    OwnedBatch batch(1, 8);
-    EXPECT_EQ(data.fillHeldOut(0, {}, batch.view), heldOut - 1 + 2);
-    EXPECT_EQ(data.heldOutPredictions(0, {}, batch.view), heldOut - 1 + 2);
+        mixOf(partOf(folder, "x", heldOut), partOf(folder, "x", 1));
+    EXPECT_EQ(data.heldOutTokens(), heldOut + 1);
+    EXPECT_EQ(data.hasHeldOut(), heldOut > 1);
+    EXPECT_EQ(data.source(0).heldOutLabels(), heldOut - 1);
   }
 }
 
@@ -259,8 +248,7 @@ TEST(MixedDataset, NothingMayBeHeldOut) {
   auto data = mix(folder, 0);
   EXPECT_EQ(data->trainTokens(), 80);
   EXPECT_EQ(data->heldOutTokens(), 0);
-  // The first token of a source is predicted by none.
-  EXPECT_EQ(data->countLabels(1, 80), 78);
+  EXPECT_FALSE(data->hasHeldOut());
 }
 
 TEST(MixedDataset, SourcesAndWeightsAreOfItsIdentity) {

@@ -76,7 +76,7 @@ TEST(Reporter, OtherRanksSayNothing) {
   EXPECT_EQ(printedBy([&] {
               reporter.beginTraining({}, {100, 1e9, 0, 1}, "{}\n");
               addStep(reporter, 1);
-              reporter.addValidation(1, 2);
+              reporter.addValidation(1, {10, 2});
               reporter.endTraining(1, 0);
               reporter.endStopped("stopped", 1, 0, {});
               reporter.addHeldOut({10, 2});

@@ -1,0 +1,51 @@
+//===- Documents.cpp - Documents of a stretch of tokens -------------------===//
+#include "Documents.h"
+#include "fsdp/Support/Error.h"
+#include <algorithm>
+
+using namespace fsdp;
+using namespace fsdp::rt;
+
+void fsdp::rt::failAsChanged() {
+  throw Error("the document starts were changed while they were in use; leave "
+              "them as they are until the run is over");
+}
+
+Documents::Documents(const DocumentStarts &starts, int64_t begin, int64_t end)
+    : starts(starts), begin(begin), stop(end),
+      firstOne(std::max<int64_t>(starts.firstFrom(begin + 1) - 1, 0)),
+      last(std::max(starts.firstFrom(end), firstOne + 1)) {}
+
+TokenSpan Documents::between(int64_t document, int64_t start,
+                             int64_t next) const {
+  if (next < start)
+    throw Error("a document begins at token " + std::to_string(next) +
+                ", before the one ahead of it, at " + std::to_string(start) +
+                "; the file of document starts is damaged, write it anew");
+  // Every token is of one.
+  int64_t first = document == 0 ? begin : std::clamp(start, begin, stop);
+  return {first, std::clamp(next, first, stop) - first};
+}
+
+TokenSpan Documents::at(int64_t document) const {
+  int64_t both[2] = {0, stop};
+  int64_t here = firstOne + document;
+  starts.read(here, here + 1 < starts.count() ? 2 : 1, both);
+  return between(document, both[0], both[1]);
+}
+
+void Documents::forEach(
+    const std::function<void(int64_t document, TokenSpan)> &act) const {
+  constexpr int64_t kBlock = 4096;
+  std::vector<int64_t> block;
+  for (int64_t first = firstOne; first < last; first += kBlock) {
+    int64_t here = std::min(kBlock, last - first);
+    int64_t beside = std::min(here + 1, starts.count() - first);
+    block.assign(static_cast<size_t>(here + 1), stop);
+    starts.read(first, beside, block.data());
+    for (int64_t i = 0; i < here; ++i)
+      act(first + i - firstOne,
+          between(first + i - firstOne, block[static_cast<size_t>(i)],
+                  block[static_cast<size_t>(i + 1)]));
+  }
+}

@@ -1,0 +1,191 @@
+"""Rows of whole documents: padded ones and packed ones learn the same, on every mesh and after a
+resumption on another; documents in another order in each epoch; what has none is refused.
+
+usage: packing.py GOLDEN WORKDIR"""
+import array
+import json
+import pathlib
+import shutil
+import sys
+
+from support import commands, runs
+from support.commands import expect
+
+GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens" / "folder", pathlib.Path(sys.argv[2])
+STEPS = 20
+APART = {"training__document_mask": "true"}
+SETTINGS = {"model__vocab_size": 300, "training__dataset": "tokens", "optimizer__lr": 0.01}
+# Of one global batch of 4 rows: ranks, rows of each at a time, degree of tensor parallelism.
+MESHES = {"one": (1, 4, 1), "microbatches": (2, 1, 1), "tensor": (2, 4, 2)}
+NEAR = 2e-5  # sums of ranks are in another order
+
+
+def artifact(mesh="one", batch=4, sequence=16, **settings):
+    ranks, rows, degree = MESHES[mesh]
+    name = "-".join(map(str, [mesh, batch, sequence, *settings]))
+    return runs.compile_small(
+        str(WORK / name), ranks, **SETTINGS, **settings, training__seq_len=sequence,
+        training__local_batch_size=rows * batch // 4, training__global_batch_size=batch,
+        parallelism__tensor_parallel_degree=degree)
+
+
+def train(made, folder, packing, data=GOLDEN, **settings):
+    """(losses, what was said)."""
+    said = made.run(str(data), str(WORK / folder), **{
+        "training__steps": STEPS, "checkpoint__enable": "false", "training__packing": packing,
+        "validation__enable": "true", "validation__fraction": 0.1, **settings})
+    return [step["loss"] for step in runs.metric_runs(WORK / folder)[-1][1]], said
+
+
+def expect_near(found, wanted, what, near=NEAR):
+    expect(len(found) == len(wanted) and
+           all(abs(a - b) <= near * b for a, b in zip(found, wanted)),
+           f"{what}: {found} instead of {wanted}")
+
+
+def line(said, start):
+    found = [line for line in said.splitlines() if line.startswith(start)]
+    expect(len(found) == 1, said)
+    return found[0]
+
+
+def held_out_of(said):
+    """Labels and loss."""
+    words = line(said, "held-out ids").replace("(", "").replace(",", "").split()
+    return [int(words[2]), float(words[5])]
+
+
+def lengths_of(folder):
+    description = json.loads((folder / "tokens.json").read_text())
+    starts = [*array.array("Q", (folder / "documents.bin").read_bytes()), description["tokens"]]
+    return [end - begin for begin, end in zip(starts, starts[1:])]
+
+
+def write_equal(count, length):
+    """A folder of documents of one length, all of whose ids are labels."""
+    folder = WORK / "equal"
+    shutil.copytree(GOLDEN, folder, ignore=shutil.ignore_patterns("ids-*", "mask-*"))
+    description = json.loads((GOLDEN / "tokens.json").read_text())
+    ids = array.array("H", (GOLDEN / description["shards"][0]["file"]).read_bytes())[:count * length]
+    (folder / "ids-00000.bin").write_bytes(ids.tobytes())
+    (folder / "documents.bin").write_bytes(
+        array.array("Q", range(0, count * length, length)).tobytes())
+    description.update(tokens=len(ids), documents=count, labels=len(ids), shards=[
+        {"tokens": len(ids), "file": "ids-00000.bin", "bytes": 2 * len(ids), "xxh3": "0" * 16}])
+    description["document_starts"]["bytes"] = 8 * count
+    (folder / "tokens.json").write_text(json.dumps(description))
+    return folder
+
+
+def compare_packings():
+    """A step over all documents is the same however rows are made of them."""
+    equal = write_equal(count=8, length=10)
+    # Nine places each: one in a row of 20 places, or two.
+    everything = {"data": equal, "validation__enable": "false", "validation__fraction": 0}
+    padded, said = train(artifact(batch=8, sequence=20, **APART), "padded", "padded", **everything)
+    expect("rows: 8 of 20 tokens in an epoch, 55.0 % of them padding" in said, said)
+    fitted, said = train(artifact(batch=4, sequence=20, **APART), "fitted", "best_fit", **everything)
+    expect("rows: 4 of 20 tokens in an epoch, 10.0 % of them padding" in said, said)
+    expect_near(fitted, padded, "best_fit")
+    expect(padded[-1] < 0.6 * padded[0], f"nothing is learnt: {padded}")
+    # Nothing is before padding that would not be without it.
+    bare, _ = train(artifact(batch=8, sequence=20), "bare", "padded", **everything)
+    expect_near(bare, padded, "padded rows without a mask")
+    return 3
+
+
+def counted(lengths, sequence=16):
+    places = [length - 1 for length in lengths]
+    padded = sum(-(-place // sequence) for place in places)
+    return padded, 100 * (1 - sum(places) / (padded * sequence))
+
+
+def compare_meshes():
+    lengths, trained = lengths_of(GOLDEN), []
+    while sum(trained) < sum(lengths) - round(0.1 * sum(lengths)):
+        trained.append(lengths[len(trained)])
+    rows, waste = counted(trained)
+    losses = {}
+    for packing in ("padded", "best_fit"):
+        first, held_out = None, None
+        for mesh in MESHES:
+            found, said = train(artifact(mesh, **APART), f"{packing}-{mesh}", packing)
+            first, held_out = first or found, held_out or held_out_of(said)
+            expect_near(found, first, f"{packing} on {mesh}")
+            expect_near(held_out_of(said), held_out, f"{packing} on {mesh}, held out", near=1e-3)
+        losses[packing] = first
+        if packing == "padded":
+            expect(f"rows: {rows:,} of 16 tokens in an epoch, {waste:.1f} % of them padding" in said,
+                   said)
+        else:
+            found = int(line(said, "rows:").split()[1].replace(",", ""))
+            expect((sum(trained) - len(trained)) // 16 <= found < rows, said)
+    expect(losses["padded"] != losses["best_fit"], "both are packed alike")
+    return len(losses) * len(MESHES)
+
+
+def shuffle_documents():
+    order = {"training__data_order": "documents"}
+    first, _ = train(artifact(), "documents-one", "wrapped", **order)
+    for mesh in ("microbatches", "tensor"):
+        found, _ = train(artifact(mesh), f"documents-{mesh}", "wrapped", **order)
+        expect_near(found, first, f"documents on {mesh}")
+    plain, _ = train(artifact(), "plain", "wrapped")
+    expect(plain != first, "documents come in the order of the folder")
+    apart, _ = train(artifact(**APART), "documents-apart", "wrapped", **order)
+    expect(apart != first, "no mask")
+
+
+def resume_elsewhere():
+    saving = {"checkpoint__enable": "true", "checkpoint__interval": 8}
+    for packing, order in (("best_fit", "auto"), ("wrapped", "documents")):
+        settings = {**saving, "training__data_order": order}
+        folder = f"saved-{packing}"
+        whole, _ = train(artifact("microbatches", **APART), folder, packing, **settings)
+        for step in (16, STEPS):
+            shutil.rmtree(WORK / folder / "checkpoint" / f"step-{step}")
+        rest, _ = train(artifact("one", **APART), folder, packing, **settings)
+        expect_near(rest, whole[8:], f"{packing}, resumed")
+    said = artifact("one", **APART).fail(
+        str(GOLDEN), str(WORK / "saved-best_fit"), training__steps=STEPS + 1,
+        training__packing="padded", validation__fraction=0.1, **saving)
+    expect("training.packing: best_fit in the checkpoint, padded now" in said, said)
+    said = artifact("one", **APART).fail(
+        str(GOLDEN), str(WORK / "saved-wrapped"), training__steps=STEPS + 1,
+        validation__fraction=0.1, **saving)
+    expect("training.data_order: documents in the checkpoint, shuffle now" in said, said)
+
+
+def refuse():
+    text = WORK / "text"
+    text.write_bytes(b"\1\0\2\0" * 512)
+    none = "does not say where they begin"
+    cases = [(artifact(), GOLDEN, {"training__packing": "best_fit"},
+              "training.packing = best_fit puts several documents into a row"),
+             (artifact(), GOLDEN, {"training__packing": "nearly"}, "padded"),
+             (artifact(), GOLDEN,
+              {"training__packing": "padded", "training__data_order": "random"},
+              "training.data_order = random is an order of windows"),
+             (artifact(), GOLDEN,
+              {"training__packing": "padded", "training__data_order": "documents"},
+              "training.data_order = documents is an order of windows"),
+             (artifact(), text, {"training__packing": "padded", "training__dataset": "ids"}, none),
+             (artifact(), text, {"training__packing": "padded", "training__dataset": "bytes"}, none),
+             (artifact(), text, {"training__data_order": "documents", "training__dataset": "ids"},
+              none)]
+    for made, data, settings, wanted in cases:
+        said = made.fail(str(data), str(WORK / "refused"), training__steps=1,
+                         **{"checkpoint__enable": "false", **settings})
+        expect(wanted in said and said.count("\n") == 1, f"{settings}: {said}")
+        expect(not (WORK / "refused").exists(), f"{settings} leave a folder")
+    return len(cases)
+
+
+def main():
+    print(f"{compare_packings()} packings learn the same, {compare_meshes()} meshes")
+    shuffle_documents()
+    resume_elsewhere()
+    print(f"documents shuffled, resumed on another mesh, {refuse()} refused")
+
+
+main()
