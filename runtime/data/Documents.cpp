@@ -6,22 +6,25 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-void fsdp::rt::failAsChanged() {
-  throw Error("the document starts were changed while they were in use; leave "
-              "them as they are until the run is over");
+void Documents::failAsChanged() const {
+  throw Error(source + " was changed while it was in use: its documents begin "
+                       "elsewhere; leave it as it is until the run is over");
 }
 
-Documents::Documents(const DocumentStarts &starts, int64_t begin, int64_t end)
-    : starts(starts), begin(begin), stop(end),
+Documents::Documents(const std::string &source, const DocumentStarts &starts,
+                     int64_t begin, int64_t end)
+    : source(source), starts(starts), begin(begin), stop(end),
       firstOne(std::max<int64_t>(starts.firstFrom(begin + 1) - 1, 0)),
       last(std::max(starts.firstFrom(end), firstOne + 1)) {}
 
 TokenSpan Documents::between(int64_t document, int64_t start,
                              int64_t next) const {
   if (next < start)
-    throw Error("a document begins at token " + std::to_string(next) +
-                ", before the one ahead of it, at " + std::to_string(start) +
-                "; the file of document starts is damaged, write it anew");
+    throw Error(source + " was changed: its document " +
+                std::to_string(firstOne + document + 1) + " begins at token " +
+                std::to_string(next) + ", before the one ahead of it, at " +
+                std::to_string(start) +
+                "; write it anew with tools/fsdp-tokenize");
   // Every token is of one.
   int64_t first = document == 0 ? begin : std::clamp(start, begin, stop);
   return {first, std::clamp(next, first, stop) - first};

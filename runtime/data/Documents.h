@@ -13,14 +13,13 @@ struct TokenSpan {
   int64_t end() const { return first + count; }
 };
 
-/// Throws fsdp::Error: the starts are not those of the beginning.
-[[noreturn]] void failAsChanged();
-
 /// The documents of the tokens [begin, end). The first and the last may reach
 /// beyond these, and count with the tokens that are inside.
 class Documents {
 public:
-  Documents(const DocumentStarts &starts, int64_t begin, int64_t end);
+  /// `source` is what messages call them: "the token folder 'tokens'".
+  Documents(const std::string &source, const DocumentStarts &starts,
+            int64_t begin, int64_t end);
 
   int64_t count() const { return last - firstOne; }
   /// Throws fsdp::Error if starts are in no order.
@@ -30,9 +29,13 @@ public:
   void
   forEach(const std::function<void(int64_t document, TokenSpan)> &act) const;
 
+  /// Throws fsdp::Error: the starts are not those of the beginning.
+  [[noreturn]] void failAsChanged() const;
+
 private:
   TokenSpan between(int64_t document, int64_t start, int64_t next) const;
 
+  std::string source;
   const DocumentStarts &starts;
   int64_t begin, stop;
   int64_t firstOne, last; // of all documents

@@ -165,7 +165,7 @@ std::vector<TokenSpan> PackedRows::row(int64_t number) const {
     spans.push_back(restOf(rests[i]));
     room -= spans.back().count;
     if (spans.back().count < 1 || room < 0)
-      failAsChanged();
+      documents.failAsChanged();
   }
   return spans;
 }

@@ -35,7 +35,7 @@ std::vector<TokenSpan> ShuffledDocuments::find(int64_t first,
   std::vector<TokenSpan> spans;
   for (int64_t begin = *known; begin < first + count; ++place) {
     if (place == documents.count())
-      failAsChanged();
+      documents.failAsChanged();
     TokenSpan tokens = documents.at(order(place));
     int64_t from = std::max(first, begin);
     int64_t to = std::min(first + count, begin + tokens.count);

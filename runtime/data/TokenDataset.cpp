@@ -30,7 +30,8 @@ int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
       tokens - std::llround(fraction * static_cast<double>(tokens));
   if (!source.documents || share == tokens)
     return share;
-  int64_t last = source.documents->count() - 1;
+  // Empty ones may be at the end.
+  int64_t last = std::max<int64_t>(source.documents->firstFrom(tokens) - 1, 0);
   int64_t document = std::min(source.documents->firstFrom(share), last);
   int64_t start =
       std::clamp<int64_t>(source.documents->at(document), 0, tokens);
@@ -68,10 +69,25 @@ TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
     checkRoom(sequence);
   else
     pack(sequence, packing);
-  if (isMasked && countLabels(1, trainTokens()) == 0)
+  if (isMasked && !areSeparate && countLabels(1, trainTokens()) == 0)
     throw Error(source.name + " marks none of the " +
                 std::to_string(trainTokens()) +
                 " tokens to train on as a label");
+}
+
+void TokenDataset::separateDocuments() {
+  areSeparate = true;
+  Documents train(source.name, *source.documents, 0, trainTokens());
+  for (int64_t document = 0; document < train.count(); ++document) {
+    TokenSpan tokens = train.at(document);
+    if (tokens.count > 1 && countLabels(tokens.first + 1, tokens.end()) > 0)
+      return;
+  }
+  throw Error(source.name + " has no label among the " +
+              std::to_string(trainTokens()) +
+              " tokens to train on: the first token of a document is none" +
+              (isMasked ? ", and the mask marks no other" : "") +
+              "; take more text, or lower validation.fraction");
 }
 
 TokenDataset::TokenDataset(TokenDataset &&) noexcept = default;
@@ -97,16 +113,21 @@ void TokenDataset::pack(int64_t sequence, Packing packing) {
                 source.name +
                 " does not say where they begin; tokenize the text with "
                 "tools/fsdp-tokenize, or leave it out");
-  areSeparate = true;
+  separateDocuments();
   auto rowsOf = [&](int64_t begin, int64_t end) {
     return std::make_unique<PackedRows>(
-        Documents(*source.documents, begin, end), sequence, packing);
+        Documents(source.name, *source.documents, begin, end), sequence,
+        packing);
   };
   trainRows = rowsOf(0, trainTokens());
   heldOutPacked = rowsOf(trainTokens(), trainTokens() + heldOutTokens());
-  if (trainRows->count() == 0)
-    throw Error(source.name + " has no document of two tokens to train on; "
-                              "take more text, or lower validation.fraction");
+}
+
+void TokenDataset::checkDocuments() const {
+  if (source.documents)
+    Documents(source.name, *source.documents, 0,
+              trainTokens() + heldOutTokens())
+        .forEach([](int64_t, TokenSpan) {});
 }
 
 std::optional<TokenDataset::PackedShape> TokenDataset::packedShape() const {
@@ -291,11 +312,11 @@ void TokenDataset::readJoined(const TrainingRow &row,
                               const RowPiece &piece) const {
   auto [first, epoch] = shuffledWindow(row, piece.sequence);
   if (!epochOrder || epochOrder->seed != row.seed || epochOrder->epoch != epoch)
-    epochOrder.reset(
-        new EpochOrder{row.seed,
-                       epoch,
-                       {Documents(*source.documents, 0, trainTokens()),
-                        randomWord(row.seed, "order of documents", epoch)}});
+    epochOrder.reset(new EpochOrder{
+        row.seed,
+        epoch,
+        {Documents(source.name, *source.documents, 0, trainTokens()),
+         randomWord(row.seed, "order of documents", epoch)}});
   // Those of the piece and the one after it, which is predicted.
   std::vector<int32_t> ids(static_cast<size_t>(piece.count + 1)), labels(ids);
   int64_t place = 0;

@@ -136,6 +136,10 @@ TokenSource FolderReader::read() {
     throw Error(name + " was changed: its first document begins at token " +
                 std::to_string(source.documents->at(0)) +
                 "; write the folder anew with tools/fsdp-tokenize");
+  if (int64_t last = source.documents->at(documents - 1); last >= tokens)
+    throw Error(name + " was changed: its last document begins at token " +
+                std::to_string(last) + " of " + std::to_string(tokens) +
+                "; write the folder anew with tools/fsdp-tokenize");
   source.largestId = root.at("largest_id").integer();
   if (std::optional<JsonField> tokenizer = root.find("tokenizer"))
     source.tokenizer = tokenizer->at("xxh3").string();

@@ -8,6 +8,7 @@
 #include "runtime/report/LossUnit.h"
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -174,11 +175,13 @@ static void checkHeldOut(const RunConfig &config, const RunOptions &options,
                 namesOfSources(config) + ", and it takes two to predict one; " +
                 remedy);
   if (isEvaluated && data.hasHeldOut() && labels == 0)
-    throw Error((config.training.dataset == DatasetKind::Ids
-                     ? "the mask '" + config.training.idsMaskPath + "' marks"
-                     : "the masks of " + namesOfSources(config) + " mark") +
-                " none of the " + std::to_string(heldOut) +
-                " held-out ids as a label; " + remedy);
+    throw Error(config.training.dataset == DatasetKind::Ids
+                    ? "the mask '" + config.training.idsMaskPath +
+                          "' marks none of the " + std::to_string(heldOut) +
+                          " held-out ids as a label; " + remedy
+                    : "of the " + std::to_string(heldOut) +
+                          " held-out ids of " + namesOfSources(config) +
+                          " none is a label to predict; " + remedy);
 }
 
 static TokenSource openSource(DatasetKind kind, const std::string &path) {
@@ -210,38 +213,25 @@ static bool keepsDocumentsApart(const Manifest &manifest) {
   return manifest.findRange(range_name::kDocumentStarts);
 }
 
-/// What the tokens of every source of a run are opened with.
-struct TokensOfRun {
-  const RunConfig &config;
-  const RunOptions &options;
-  int64_t sequence, vocabulary;
-  bool areApart; // documents
-  Packing packing;
-};
-
-static std::unique_ptr<TokenDataset> openTokens(const TokensOfRun &run,
-                                                const std::string &path) {
-  DatasetKind kind = run.config.training.dataset;
-  if (kind != DatasetKind::Tokens)
-    refuseFolder(kind, path);
-  TokenSource source = openSource(kind, path);
-  if (source.tablePath.empty())
-    refuseSample(run.config, run.options);
-  auto data = std::make_unique<TokenDataset>(
-      std::move(source), run.config.validation.fraction, run.sequence,
-      run.vocabulary, run.packing);
-  if (run.areApart && data->hasDocuments())
-    data->separateDocuments();
-  return data;
-}
-
-static std::unique_ptr<Dataset> openMixture(const TokensOfRun &run) {
-  std::vector<MixedDataset::Part> parts;
-  for (const std::string &text : run.config.training.mixture) {
-    MixedSource source = parseMixedSource(text);
-    parts.push_back({openTokens(run, source.path), source.weight});
-  }
-  return std::make_unique<MixedDataset>(std::move(parts));
+/// Of tokens of which it is not known where documents begin.
+static void refuseDocuments(const RunConfig &config, bool areApart) {
+  const RunConfig::Training &training = config.training;
+  auto refuse = [&](const std::string &key, const std::string &remedy) {
+    throw Error(key + ", and training.dataset = " + spelled(training.dataset) +
+                " does not say where they begin; tokenize the text with "
+                "tools/fsdp-tokenize, or " +
+                remedy);
+  };
+  if (areApart)
+    refuse("training.document_mask keeps documents apart",
+           "compile without it");
+  if (training.packing != DataPacking::Wrapped)
+    refuse("training.packing = " + spelled(training.packing) +
+               " makes rows of documents",
+           "leave it out");
+  if (training.dataOrder == DataOrder::Documents)
+    refuse("training.data_order = documents shuffles documents",
+           "leave it out");
 }
 
 /// Rows of whole documents come in an order of their own. Throws where several
@@ -267,6 +257,49 @@ static Packing packingOf(const RunConfig &config, bool areApart) {
   return Packing::BestFit;
 }
 
+/// What the tokens of every source of a run are opened with.
+struct TokensOfRun {
+  const RunConfig &config;
+  const RunOptions &options;
+  int64_t sequence, vocabulary;
+  bool areApart; // documents
+};
+
+static std::unique_ptr<TokenDataset> openTokens(const TokensOfRun &run,
+                                                const std::string &path) {
+  DatasetKind kind = run.config.training.dataset;
+  if (kind != DatasetKind::Tokens)
+    refuseFolder(kind, path);
+  if (kind == DatasetKind::Llmc)
+    refuseDocuments(run.config, run.areApart);
+  Packing packing = packingOf(run.config, run.areApart);
+  TokenSource source = openSource(kind, path);
+  if (source.tablePath.empty())
+    refuseSample(run.config, run.options);
+  auto data = std::make_unique<TokenDataset>(
+      std::move(source), run.config.validation.fraction, run.sequence,
+      run.vocabulary, packing);
+  if (run.areApart && data->hasDocuments())
+    data->separateDocuments();
+  if (orderOf(run.config) == WindowOrder::Documents)
+    data->checkDocuments();
+  return data;
+}
+
+static std::unique_ptr<Dataset> openMixture(const TokensOfRun &run) {
+  std::vector<MixedDataset::Part> parts;
+  std::set<std::string> paths;
+  for (const std::string &text : run.config.training.mixture) {
+    MixedSource source = parseMixedSource(text);
+    // Its rows would come in the same order again.
+    if (!paths.insert(source.path).second)
+      throw Error("training.mixture names '" + source.path +
+                  "' twice; give it one weight");
+    parts.push_back({openTokens(run, source.path), source.weight});
+  }
+  return std::make_unique<MixedDataset>(std::move(parts));
+}
+
 static std::unique_ptr<Dataset> open(const RunConfig &config,
                                      const RunOptions &options,
                                      const Manifest &manifest) {
@@ -290,9 +323,8 @@ static std::unique_ptr<Dataset> open(const RunConfig &config,
                                                 training.idsMaskPath},
                                         fraction, sequence, vocabulary);
   }
-  bool areApart = keepsDocumentsApart(manifest);
-  TokensOfRun run{config,     options,  sequence,
-                  vocabulary, areApart, packingOf(config, areApart)};
+  TokensOfRun run{config, options, sequence, vocabulary,
+                  keepsDocumentsApart(manifest)};
   return training.mixture.empty() ? openTokens(run, training.datasetPath)
                                   : openMixture(run);
 }
@@ -313,27 +345,6 @@ WindowOrder fsdp::orderOf(const RunConfig &config) {
   return isStream ? WindowOrder::Random : WindowOrder::Shuffled;
 }
 
-/// Of tokens of which it is not known where documents begin.
-static void refuseDocuments(const RunConfig &config, const Manifest &manifest) {
-  const RunConfig::Training &training = config.training;
-  auto refuse = [&](const std::string &key, const std::string &remedy) {
-    throw Error(key + ", and training.dataset = " + spelled(training.dataset) +
-                " does not say where they begin; tokenize the text with "
-                "tools/fsdp-tokenize, or " +
-                remedy);
-  };
-  if (keepsDocumentsApart(manifest))
-    refuse("training.document_mask keeps documents apart",
-           "compile without it");
-  if (training.packing != DataPacking::Wrapped)
-    refuse("training.packing = " + spelled(training.packing) +
-               " makes rows of documents",
-           "leave it out");
-  if (training.dataOrder == DataOrder::Documents)
-    refuse("training.data_order = documents shuffles documents",
-           "leave it out");
-}
-
 std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
                                            const RunOptions &options,
                                            const Manifest &manifest,
@@ -341,7 +352,7 @@ std::unique_ptr<Dataset> fsdp::openDataset(const RunConfig &config,
   std::unique_ptr<Dataset> data = open(config, options, manifest);
   data->setOrder(orderOf(config));
   if (!data->hasDocuments())
-    refuseDocuments(config, manifest);
+    refuseDocuments(config, keepsDocumentsApart(manifest));
   checkHeldOut(config, options, manifest, *data);
   if (isIds(config) && vocabularyOf(manifest) == 0)
     warnings.push_back("the artifact does not state the vocabulary of its "

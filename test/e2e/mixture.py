@@ -170,6 +170,7 @@ def refuse(halves):
     (other / "tokens.json").write_text(json.dumps(description))
     wrong = "training.mixture: expected PATH=WEIGHT"
     cases = [(f"{first}", {}, wrong), (f"{first}=0", {}, wrong), (f"{first}=1,{second}", {}, wrong),
+             (f"{first}=1,{second}=1,{first}=2", {}, f"training.mixture names '{first}' twice"),
              (f"{first}=-1", {}, wrong), ("=1", {}, wrong),
              (f"{first}=100000,{second}=1", {}, "come out exactly after 100001 rows"),
              (f"{first}=1,{other}=1", {}, "was made by another tokenizer than"),

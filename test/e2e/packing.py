@@ -160,6 +160,12 @@ def refuse():
     text = WORK / "text"
     text.write_bytes(b"\1\0\2\0" * 512)
     none = "does not say where they begin"
+    damaged = WORK / "damaged"
+    shutil.copytree(GOLDEN, damaged)
+    starts = array.array("Q", (damaged / "documents.bin").read_bytes())
+    starts[5], starts[6] = starts[6], starts[5]
+    (damaged / "documents.bin").write_bytes(starts.tobytes())
+    disorder = f"'{damaged}' was changed: its document 6 begins at token {starts[6]}, before"
     cases = [(artifact(), GOLDEN, {"training__packing": "best_fit"},
               "training.packing = best_fit puts several documents into a row"),
              (artifact(), GOLDEN, {"training__packing": "nearly"}, "padded"),
@@ -173,6 +179,10 @@ def refuse():
              (artifact(), text, {"training__packing": "padded", "training__dataset": "bytes"}, none),
              (artifact(), text, {"training__data_order": "documents", "training__dataset": "ids"},
               none)]
+    llmc = {"training__packing": "best_fit", "training__dataset": "llmc"}
+    cases += [(artifact(), WORK / "none", llmc, none),
+              (artifact(), damaged, {"training__packing": "padded"}, disorder),
+              (artifact(), damaged, {"training__data_order": "documents"}, disorder)]
     for made, data, settings, wanted in cases:
         said = made.fail(str(data), str(WORK / "refused"), training__steps=1,
                          **{"checkpoint__enable": "false", **settings})

@@ -113,8 +113,9 @@ public:
   /// Whether only the end of a document is held out.
   bool splitsDocument() const;
   /// From here on the first token of a document is no label: nothing of its
-  /// document is before it.
-  void separateDocuments() { areSeparate = true; }
+  /// document is before it. The source says where documents begin. Throws
+  /// fsdp::Error if nothing is left to learn.
+  void separateDocuments();
   const std::string &tablePath() const { return source.tablePath; }
   const std::string &tokenizer() const { return source.tokenizer; }
   /// What packing makes of the tokens to train on.
@@ -123,6 +124,9 @@ public:
   };
   /// Unset: windows are not packed.
   std::optional<PackedShape> packedShape() const;
+  /// Throws fsdp::Error if the source's documents are in no order; reads where
+  /// all of them begin.
+  void checkDocuments() const;
   /// The first ids that are held out, or of those trained on if none are.
   std::vector<int32_t> firstIds(int64_t most) const;
 

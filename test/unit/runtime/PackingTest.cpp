@@ -302,6 +302,13 @@ TEST(PackedRows, HeldOutDocumentsArePredictedOnce) {
     }
 }
 
+TEST(PackedRows, EmptyDocumentsAtTheEndHoldOutNothing) {
+  Corpus corpus({20, 40, 30, 0, 0});
+  TokenDataset data = corpus.open(8, Packing::Padded, 0.1);
+  EXPECT_EQ(data.trainTokens(), 60);
+  EXPECT_EQ(data.heldOutLabels(), 29);
+}
+
 TEST(PackedRows, ADocumentIsDividedWhereItsEndIsHeldOut) {
   Corpus corpus({100});
   TokenDataset data = corpus.open(16, Packing::Padded, 0.2);
@@ -473,8 +480,14 @@ TEST(PackedRows, RefusesWhatIsNoDocuments) {
   Corpus corpus({5, 7, 8});
   corpus.starts = {0, 12, 5};
   EXPECT_EQ(failureOf([&] { corpus.open(4, Packing::Padded); }),
-            "a document begins at token 5, before the one ahead of it, at 12; "
-            "the file of document starts is damaged, write it anew");
+            "the corpus was changed: its document 2 begins at token 5, before "
+            "the one ahead of it, at 12; write it anew with "
+            "tools/fsdp-tokenize");
+  TokenDataset wrapped = corpus.open(4, Packing::Wrapped);
+  EXPECT_NE(failureOf([&] {
+              wrapped.checkDocuments();
+            }).find("its document 2 begins at token 5"),
+            std::string::npos);
   TokenSource bare = corpus.source();
   bare.documents = nullptr;
   EXPECT_NE(failureOf([&] {
@@ -483,7 +496,13 @@ TEST(PackedRows, RefusesWhatIsNoDocuments) {
             std::string::npos);
   EXPECT_NE(failureOf([&] {
               Corpus({1, 1, 1, 1}).open(2, Packing::Padded);
-            }).find("has no document of two tokens to train on"),
+            }).find("has no label among the 4 tokens to train on"),
+            std::string::npos);
+  Corpus firsts({4, 4});
+  firsts.mask = std::string("\1\0\0\0\1\0\0\0", 8);
+  EXPECT_NE(failureOf([&] {
+              firsts.open(2, Packing::Wrapped).separateDocuments();
+            }).find("and the mask marks no other"),
             std::string::npos);
   // Rows need not be full.
   EXPECT_EQ(Corpus({3, 2}).open(64, Packing::Padded).packedShape()->rows, 2);
@@ -501,8 +520,7 @@ TEST(PackedRows, RefusesStartsThatChange) {
       bool hasRoom = later[3] == 47 && packing == Packing::Padded;
       EXPECT_EQ(failureOf([&] {
                   forEpoch(data, 0, 24, [](const Row &) {});
-                }).find("were changed while they were in use") ==
-                    std::string::npos,
+                }).find("was changed while it was in use") == std::string::npos,
                 hasRoom);
     }
 }
@@ -522,8 +540,8 @@ TEST(DocumentOrder, StopsWhereStartsChange) {
       for (int64_t step = 0; step < 20; ++step)
         data.sampleTraining(seed, step, {}, batch.view);
     });
-    refused += failure.find("were changed while they were in use") !=
-               std::string::npos;
+    refused +=
+        failure.find("was changed while it was in use") != std::string::npos;
   }
   EXPECT_GT(refused, 0);
 }

@@ -265,6 +265,10 @@ TEST(TokenFolder, FilesThatAreWrongAreRefused) {
        "write the folder anew with tools/fsdp-tokenize"},
       {[](Folder &f) { f.write("documents.bin", std::string(40, '\1')); },
        "was changed: its first document begins at token"},
+      {[](Folder &f) {
+         f.write("documents.bin", bytesOf<uint64_t>({0, 25, 60, 61, 100}));
+       },
+       "was changed: its last document begins at token 100 of 100"},
       {[](Folder &f) { std::filesystem::remove(f.path + "/mask-00001.bin"); },
        "cannot read the tokens 'F/mask-00001.bin'"},
       {[](Folder &f) {
