@@ -3,8 +3,8 @@
 // The nn dialect is split by role: this file (dialect), NNAttrs.td (enums and
 // initialisers), NNInterfaces.td (one interface per concern), NNTypes.td (what
 // all tensors have in common), and the ops by family: NNStateOps.td,
-// NNPointwiseOps.td, NNShapeOps.td, NNLayerOps.td, NNOptimizerOps.td. NNOps.td
-// includes them all.
+// NNPointwiseOps.td, NNShapeOps.td, NNLayerOps.td, NNLossOps.td,
+// NNOptimizerOps.td. NNOps.td includes them all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_NN_DIALECT

@@ -6,6 +6,7 @@ include "dialects/NN/NNStateOps.td"
 include "dialects/NN/NNPointwiseOps.td"
 include "dialects/NN/NNShapeOps.td"
 include "dialects/NN/NNLayerOps.td"
+include "dialects/NN/NNLossOps.td"
 include "dialects/NN/NNOptimizerOps.td"
 include "dialects/NN/NNFusionOps.td"
 

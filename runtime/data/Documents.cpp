@@ -11,6 +11,18 @@ void Documents::failAsChanged() const {
                        "elsewhere; leave it as it is until the run is over");
 }
 
+int64_t DocumentStarts::firstFrom(int64_t token) const {
+  int64_t low = 0, high = count();
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (at(middle) < token)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 Documents::Documents(const std::string &source, const DocumentStarts &starts,
                      int64_t begin, int64_t end)
     : source(source), starts(starts), begin(begin), stop(end),
@@ -20,10 +32,10 @@ Documents::Documents(const std::string &source, const DocumentStarts &starts,
 TokenSpan Documents::between(int64_t document, int64_t start,
                              int64_t next) const {
   if (next < start)
-    throw Error(source + " was changed: its document " +
-                std::to_string(firstOne + document + 1) + " begins at token " +
-                std::to_string(next) + ", before the one ahead of it, at " +
-                std::to_string(start) +
+    throw Error(source + " was changed: document " +
+                std::to_string(firstOne + document) +
+                ", counted from 0, begins at token " + std::to_string(start) +
+                ", and the next one at token " + std::to_string(next) +
                 "; write it anew with tools/fsdp-tokenize");
   // Every token is of one.
   int64_t first = document == 0 ? begin : std::clamp(start, begin, stop);

@@ -38,18 +38,6 @@ int64_t TokenDataset::firstHeldOut(int64_t tokens, double fraction) const {
   return start < share / 2 ? share : start;
 }
 
-int64_t DocumentStarts::firstFrom(int64_t token) const {
-  int64_t low = 0, high = count();
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (at(middle) < token)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 TokenDataset::TokenDataset(TokenSource from, double fraction, int64_t sequence,
                            int64_t vocabulary, Packing packing)
     : source(std::move(from)), vocabulary(vocabulary) {

@@ -3,14 +3,13 @@ after a resumption on another mesh; a source alone is what it is without a mixtu
 cannot be mixed is refused.
 
 usage: mixture.py GOLDEN WORKDIR"""
-import array
 import json
 import pathlib
 import shutil
 import sys
 
-from support import commands, runs
-from support.commands import expect
+from support import runs, token_folders
+from support.commands import expect, expect_near, only_line
 
 GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens" / "folder", pathlib.Path(sys.argv[2])
 STEPS = 24
@@ -23,24 +22,11 @@ NEAR = 2e-5  # sums of ranks are in another order
 
 def write_half(name, first, last):
     """Documents `first` to `last` of the golden folder, all of whose ids are labels."""
-    folder = WORK / name
-    shutil.copytree(GOLDEN, folder, ignore=shutil.ignore_patterns("ids-*", "mask-*"))
-    description = json.loads((GOLDEN / "tokens.json").read_text())
-    ids = array.array("H")
-    for shard in description["shards"]:
-        ids.frombytes((GOLDEN / shard["file"]).read_bytes())
-    starts = [*array.array("Q", (GOLDEN / "documents.bin").read_bytes()), len(ids)]
+    ids, starts = token_folders.read(GOLDEN)
+    starts = [*starts, len(ids)]
     begin, end = starts[first], starts[last]
-    (folder / "ids-00000.bin").write_bytes(ids[begin:end].tobytes())
-    (folder / "documents.bin").write_bytes(
-        array.array("Q", [start - begin for start in starts[first:last]]).tobytes())
-    count = end - begin
-    description.update(
-        tokens=count, documents=last - first, labels=count,
-        shards=[{"tokens": count, "file": "ids-00000.bin", "bytes": 2 * count, "xxh3": "0" * 16}])
-    description["document_starts"]["bytes"] = 8 * (last - first)
-    (folder / "tokens.json").write_text(json.dumps(description))
-    return folder
+    return token_folders.write(GOLDEN, WORK / name, ids[begin:end],
+                               [start - begin for start in starts[first:last]])
 
 
 def artifact(mesh, **settings):
@@ -64,25 +50,13 @@ def train(made, folder, mixture, **more):
     return [step["loss"] for step in steps if "loss" in step], said
 
 
-def expect_near(found, wanted, what):
-    expect(len(found) == len(wanted) and
-           all(abs(a - b) <= NEAR * b for a, b in zip(found, wanted)),
-           f"{what}: {found} instead of {wanted}")
-
-
-def line(said, start):
-    found = [line for line in said.splitlines() if line.startswith(start)]
-    expect(len(found) == 1, said)
-    return found[0]
-
-
 def compare_meshes(mixture):
     losses, first = {}, None
     for mesh in MESHES:
         losses[mesh], said = train(artifact(mesh), f"{mesh}-run", mixture)
         first = first or losses[mesh]
-        expect_near(losses[mesh], first, mesh)
-        held_out = line(said, "held-out ids").split(":")[0]
+        expect_near(losses[mesh], first, mesh, NEAR)
+        held_out = only_line(said, "held-out ids").split(":")[0]
     expect("folder '" in said and ": 3 of 4 rows, 50 documents, the last ones are held out" in said
            and ": 1 of 4 rows, 30 documents, the last ones are held out" in said, said)
     expect(first[-1] < 0.6 * first[0], f"nothing is learnt: {first}")
@@ -94,7 +68,7 @@ def compare_sources(mixed, held_out, halves):
     made, counts = artifact("one"), []
     for half in halves:
         alone, said = train(made, f"alone-{half.name}", None, training__dataset_path=str(half))
-        counts.append(int(line(said, "held-out ids").split("(")[1].split()[0]))
+        counts.append(int(only_line(said, "held-out ids").split("(")[1].split()[0]))
         expect(not sources_of(f"alone-{half.name}"), "sources of a run that has one")
         again, said = train(made, f"again-{half.name}", f"{half}=0.5")
         expect(again == alone and alone != mixed, f"{half}: {again} instead of {alone}")
@@ -137,7 +111,7 @@ def keep_apart(mixture, together):
     masked = {"training__document_mask": "true"}
     first, _ = train(artifact("one", **masked), "apart-one", mixture, **masked)
     found, _ = train(artifact("microbatches", **masked), "apart-two", mixture, **masked)
-    expect_near(found, first, "documents apart")
+    expect_near(found, first, "documents apart", NEAR)
     expect(first != together, "no mask")
     return 2
 
@@ -148,7 +122,7 @@ def resume_elsewhere(mixture, mixed, halves):
     for step in (20, STEPS):
         shutil.rmtree(WORK / "saved-run" / "checkpoint" / f"step-{step}")
     rest, _ = train(artifact("four"), "saved-run", mixture, **saving)
-    expect_near(rest, mixed[10:], "resumed")
+    expect_near(rest, mixed[10:], "resumed", NEAR)
     said = artifact("four").fail("", str(WORK / "saved-run"), **settings_of(
         f"{halves[0]}=2,{halves[1]}=1", **{**saving, "training__steps": STEPS + 1}))
     expect("the ids: as many bytes as in the checkpoint, but others" in said and

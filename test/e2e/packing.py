@@ -3,13 +3,12 @@ resumption on another; documents in another order in each epoch; what has none i
 
 usage: packing.py GOLDEN WORKDIR"""
 import array
-import json
 import pathlib
 import shutil
 import sys
 
-from support import commands, runs
-from support.commands import expect
+from support import runs, token_folders
+from support.commands import expect, expect_near, only_line
 
 GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens" / "folder", pathlib.Path(sys.argv[2])
 STEPS = 20
@@ -37,60 +36,32 @@ def train(made, folder, packing, data=GOLDEN, **settings):
     return [step["loss"] for step in runs.metric_runs(WORK / folder)[-1][1]], said
 
 
-def expect_near(found, wanted, what, near=NEAR):
-    expect(len(found) == len(wanted) and
-           all(abs(a - b) <= near * b for a, b in zip(found, wanted)),
-           f"{what}: {found} instead of {wanted}")
-
-
-def line(said, start):
-    found = [line for line in said.splitlines() if line.startswith(start)]
-    expect(len(found) == 1, said)
-    return found[0]
-
-
 def held_out_of(said):
     """Labels and loss."""
-    words = line(said, "held-out ids").replace("(", "").replace(",", "").split()
+    words = only_line(said, "held-out ids").replace("(", "").replace(",", "").split()
     return [int(words[2]), float(words[5])]
 
 
 def lengths_of(folder):
-    description = json.loads((folder / "tokens.json").read_text())
-    starts = [*array.array("Q", (folder / "documents.bin").read_bytes()), description["tokens"]]
-    return [end - begin for begin, end in zip(starts, starts[1:])]
-
-
-def write_equal(count, length):
-    """A folder of documents of one length, all of whose ids are labels."""
-    folder = WORK / "equal"
-    shutil.copytree(GOLDEN, folder, ignore=shutil.ignore_patterns("ids-*", "mask-*"))
-    description = json.loads((GOLDEN / "tokens.json").read_text())
-    ids = array.array("H", (GOLDEN / description["shards"][0]["file"]).read_bytes())[:count * length]
-    (folder / "ids-00000.bin").write_bytes(ids.tobytes())
-    (folder / "documents.bin").write_bytes(
-        array.array("Q", range(0, count * length, length)).tobytes())
-    description.update(tokens=len(ids), documents=count, labels=len(ids), shards=[
-        {"tokens": len(ids), "file": "ids-00000.bin", "bytes": 2 * len(ids), "xxh3": "0" * 16}])
-    description["document_starts"]["bytes"] = 8 * count
-    (folder / "tokens.json").write_text(json.dumps(description))
-    return folder
+    ids, starts = token_folders.read(folder)
+    return [end - begin for begin, end in zip(starts, [*starts[1:], len(ids)])]
 
 
 def compare_packings():
     """A step over all documents is the same however rows are made of them."""
-    equal = write_equal(count=8, length=10)
+    ids, _ = token_folders.read(GOLDEN)
+    equal = token_folders.write(GOLDEN, WORK / "equal", ids[:80], range(0, 80, 10))
     # Nine places each: one in a row of 20 places, or two.
     everything = {"data": equal, "validation__enable": "false", "validation__fraction": 0}
     padded, said = train(artifact(batch=8, sequence=20, **APART), "padded", "padded", **everything)
     expect("rows: 8 of 20 tokens in an epoch, 55.0 % of them padding" in said, said)
     fitted, said = train(artifact(batch=4, sequence=20, **APART), "fitted", "best_fit", **everything)
     expect("rows: 4 of 20 tokens in an epoch, 10.0 % of them padding" in said, said)
-    expect_near(fitted, padded, "best_fit")
+    expect_near(fitted, padded, "best_fit", NEAR)
     expect(padded[-1] < 0.6 * padded[0], f"nothing is learnt: {padded}")
     # Nothing is before padding that would not be without it.
     bare, _ = train(artifact(batch=8, sequence=20), "bare", "padded", **everything)
-    expect_near(bare, padded, "padded rows without a mask")
+    expect_near(bare, padded, "padded rows without a mask", NEAR)
     return 3
 
 
@@ -111,14 +82,14 @@ def compare_meshes():
         for mesh in MESHES:
             found, said = train(artifact(mesh, **APART), f"{packing}-{mesh}", packing)
             first, held_out = first or found, held_out or held_out_of(said)
-            expect_near(found, first, f"{packing} on {mesh}")
-            expect_near(held_out_of(said), held_out, f"{packing} on {mesh}, held out", near=1e-3)
+            expect_near(found, first, f"{packing} on {mesh}", NEAR)
+            expect_near(held_out_of(said), held_out, f"{packing} on {mesh}, held out", 1e-3)
         losses[packing] = first
         if packing == "padded":
             expect(f"rows: {rows:,} of 16 tokens in an epoch, {waste:.1f} % of them padding" in said,
                    said)
         else:
-            found = int(line(said, "rows:").split()[1].replace(",", ""))
+            found = int(only_line(said, "rows:").split()[1].replace(",", ""))
             expect((sum(trained) - len(trained)) // 16 <= found < rows, said)
     expect(losses["padded"] != losses["best_fit"], "both are packed alike")
     return len(losses) * len(MESHES)
@@ -129,7 +100,7 @@ def shuffle_documents():
     first, _ = train(artifact(), "documents-one", "wrapped", **order)
     for mesh in ("microbatches", "tensor"):
         found, _ = train(artifact(mesh), f"documents-{mesh}", "wrapped", **order)
-        expect_near(found, first, f"documents on {mesh}")
+        expect_near(found, first, f"documents on {mesh}", NEAR)
     plain, _ = train(artifact(), "plain", "wrapped")
     expect(plain != first, "documents come in the order of the folder")
     apart, _ = train(artifact(**APART), "documents-apart", "wrapped", **order)
@@ -145,7 +116,7 @@ def resume_elsewhere():
         for step in (16, STEPS):
             shutil.rmtree(WORK / folder / "checkpoint" / f"step-{step}")
         rest, _ = train(artifact("one", **APART), folder, packing, **settings)
-        expect_near(rest, whole[8:], f"{packing}, resumed")
+        expect_near(rest, whole[8:], f"{packing}, resumed", NEAR)
     said = artifact("one", **APART).fail(
         str(GOLDEN), str(WORK / "saved-best_fit"), training__steps=STEPS + 1,
         training__packing="padded", validation__fraction=0.1, **saving)
@@ -165,7 +136,8 @@ def refuse():
     starts = array.array("Q", (damaged / "documents.bin").read_bytes())
     starts[5], starts[6] = starts[6], starts[5]
     (damaged / "documents.bin").write_bytes(starts.tobytes())
-    disorder = f"'{damaged}' was changed: its document 6 begins at token {starts[6]}, before"
+    disorder = (f"'{damaged}' was changed: document 5, counted from 0, begins at token "
+                f"{starts[5]}, and the next one at token {starts[6]}")
     cases = [(artifact(), GOLDEN, {"training__packing": "best_fit"},
               "training.packing = best_fit puts several documents into a row"),
              (artifact(), GOLDEN, {"training__packing": "nearly"}, "padded"),

@@ -11,7 +11,7 @@ import shutil
 import struct
 import sys
 
-from support import commands, runs
+from support import commands, runs, token_folders
 from support.commands import expect
 
 GOLDEN, WORK = pathlib.Path(sys.argv[1]) / "tokens", pathlib.Path(sys.argv[2])
@@ -37,15 +37,6 @@ def train(mesh, folder, data=GOLDEN / "folder", *arguments, **settings):
         str(data), str(WORK / folder), *arguments,
         **{"training__steps": STEPS, "checkpoint__enable": "false", **settings})
     return [step["loss"] for step in runs.metric_runs(WORK / folder)[-1][1]], said
-
-
-def ids_of_folder():
-    description = json.loads((GOLDEN / "folder" / "tokens.json").read_text())
-    ids = array.array("H")
-    for shard in description["shards"]:
-        ids.frombytes((GOLDEN / "folder" / shard["file"]).read_bytes())
-    starts = array.array("Q", (GOLDEN / "folder" / "documents.bin").read_bytes())
-    return ids, list(starts)
 
 
 def write_others(ids, starts):
@@ -197,7 +188,7 @@ def prompt_text(ids):
 
 
 def main():
-    ids, starts = ids_of_folder()
+    ids, starts = token_folders.read(GOLDEN / "folder")
     meshes, formats = compare_meshes(), compare_formats(ids, starts)
     apart = keep_apart(ids, starts)
     changes = resume_elsewhere()

@@ -16,6 +16,20 @@ def expect(condition, what):
         sys.exit(what)
 
 
+def expect_near(found, wanted, what, near):
+    """So does it unless all numbers are equal up to `near` of themselves."""
+    expect(len(found) == len(wanted) and
+           all(abs(a - b) <= near * b for a, b in zip(found, wanted)),
+           f"{what}: {found} instead of {wanted}")
+
+
+def only_line(said, start):
+    """The one line of what was said that begins so."""
+    found = [line for line in said.splitlines() if line.startswith(start)]
+    expect(len(found) == 1, f"{len(found)} lines begin with '{start}':\n{said}")
+    return found[0]
+
+
 def words(settings):
     """Settings as arguments."""
     return [f"--{key}={value}" for key, value in settings.items()]

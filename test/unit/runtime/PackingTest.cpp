@@ -479,14 +479,15 @@ static std::string failureOf(const std::function<void()> &act) {
 TEST(PackedRows, RefusesWhatIsNoDocuments) {
   Corpus corpus({5, 7, 8});
   corpus.starts = {0, 12, 5};
-  EXPECT_EQ(failureOf([&] { corpus.open(4, Packing::Padded); }),
-            "the corpus was changed: its document 2 begins at token 5, before "
-            "the one ahead of it, at 12; write it anew with "
-            "tools/fsdp-tokenize");
+  EXPECT_EQ(
+      failureOf([&] { corpus.open(4, Packing::Padded); }),
+      "the corpus was changed: document 1, counted from 0, begins at token "
+      "12, and the next one at token 5; write it anew with "
+      "tools/fsdp-tokenize");
   TokenDataset wrapped = corpus.open(4, Packing::Wrapped);
   EXPECT_NE(failureOf([&] {
               wrapped.checkDocuments();
-            }).find("its document 2 begins at token 5"),
+            }).find("document 1, counted from 0, begins"),
             std::string::npos);
   TokenSource bare = corpus.source();
   bare.documents = nullptr;
