@@ -25,6 +25,8 @@ for name in ("HOME", "OMP_NUM_THREADS", "FSDP_SEED", "FSDP_MUTATIONS",
              "FSDP_FAKECUDA_SEEDS", "FSDP_COVERING_ROWS", "FSDP_ALL_FAMILIES", "SLURM_CONF"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# Not the user's: what is known of a machine decides what is timed.
+config.environment["FSDP_CACHE_DIR"] = os.path.join(config.test_exec_root, "machine-cache")
 # mpirun and OpenMP must not fight for the two cores of a small machine.
 config.environment.setdefault("OMP_NUM_THREADS", "1")
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -65,6 +66,16 @@ bool rt::wantsSharedMemory() {
 bool rt::wantsSharedGpu() { return choice("FSDP_SHARE_GPU").value_or(false); }
 
 std::optional<bool> rt::wantsNativeBF16() { return choice("FSDP_NATIVE_BF16"); }
+
+std::string rt::cacheFolder() {
+  if (const char *own = std::getenv("FSDP_CACHE_DIR"))
+    return own;
+  for (auto [name, below] : {std::pair("XDG_CACHE_HOME", "/fsdp"),
+                             std::pair("HOME", "/.cache/fsdp")})
+    if (const char *folder = std::getenv(name); folder && *folder)
+      return std::string(folder) + below;
+  return "";
+}
 
 std::string rt::tracePath(const std::string &option, int64_t rank) {
   const char *variable = std::getenv("FSDP_TRACE");

@@ -265,6 +265,10 @@ void fsdp::rt::writeTrace(Context &context) {
   c.timeline.write();
 }
 
+/// What oneDNN chooses follows from the instruction set, which the artifact's
+/// fingerprint contains.
+std::string fsdp::rt::algorithmDigest(const Context &) { return ""; }
+
 const Target &fsdp::rt::runtimeTarget() { return kCpuTarget; }
 
 std::string fsdp::rt::deviceName(const Context &) { return ""; }

@@ -4,6 +4,7 @@
 #include "CudaProbe.h"
 #include "JobMonitor.h"
 #include "MatmulChoice.h"
+#include "MatmulTable.h"
 #include "ReferenceAttention.h"
 #include "Steps.h"
 #include "fsdp/Core/Variables.h"
@@ -257,7 +258,7 @@ static void create(CudaContext &c, const ContextOptions &options) {
   });
   together(c.world, [&] {
     if (c.world.rank == 0)
-      chooseAlgorithms(c, options.folder);
+      chooseAlgorithms(c, options.cacheFolder);
   });
   for (auto &gemm : c.gemms)
     gemm->shareAlgorithm();
@@ -433,6 +434,16 @@ void rt::writeTrace(Context &context) {
   CudaContext &c = cudaContext(context);
   if (c.timeline)
     c.timeline->write();
+}
+
+std::string rt::algorithmDigest(const Context &context) {
+  const auto &c = static_cast<const CudaContext &>(context);
+  if (c.gemms.empty())
+    return "";
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const auto &gemm : c.gemms)
+    algorithms.push_back(gemm->chosen());
+  return digestOf(c.artifact->gemm, algorithms);
 }
 
 std::string rt::deviceName(const Context &) { return nameOfDevice(); }

@@ -1,9 +1,9 @@
 //===- MatmulChoice.h - The fastest algorithm of every matmul ---*- C++ -*-===//
 //
-// cuBLASLt guesses which algorithm is fast; rank 0 times its best guesses when
-// an artifact is loaded for the first time on a GPU and with a version of the
-// library, and keeps what it found beside the artifact. An algorithm decides
-// bits, so all ranks take rank 0's, and later runs those of the file.
+// cuBLASLt guesses which algorithm is fast. Rank 0 times its best guesses for
+// matmuls that no artifact had before on this kind of GPU and with this version
+// of the library, and keeps what it found in a cache folder. All ranks take
+// rank 0's algorithms.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDA_MATMULCHOICE_H
@@ -14,10 +14,11 @@
 namespace fsdp::rt {
 
 /// For rank 0, before the arena holds anything. Without a folder, or where
-/// nothing can be written in it, nothing is timed and the library's first
-/// guesses hold, which are the same every time. A file of another GPU or
-/// version under this one's name is said and made anew. Throws fsdp::Error if
-/// the file is none of this kind.
+/// nothing can be written in it, nothing is timed: matmuls that the table
+/// contains take its algorithms, and others the library's first guesses, which
+/// are the same every time. A file of another GPU or version under this one's
+/// name is said and made anew. Throws fsdp::Error if the file is none of this
+/// kind.
 void chooseAlgorithms(CudaContext &c, const std::string &folder);
 
 } // namespace fsdp::rt

@@ -2,6 +2,8 @@
 #include "fsdp/Data/Initialize.h"
 #include "fsdp/Data/Philox.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/ParallelFor.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -48,12 +50,13 @@ struct Piece {
   const RangeInfo &range;
   int64_t rank, first, count;
   float *data;
+  int threads;
 };
 } // namespace
 
 /// Calls `value(i)` for the index i of each element of the piece in the full
 /// tensor and stores the results; what lies beyond the tensor stays.
-template <typename Value> static void fillPiece(const Piece &p, Value value) {
+template <typename Value> static void fillPart(const Piece &p, Value value) {
   forEachRunWithin(p.first, p.count, p.manifest.shardView(p.range, p.rank),
                    p.range.full,
                    [&](int64_t stored, int64_t whole, int64_t count) {
@@ -61,6 +64,21 @@ template <typename Value> static void fillPiece(const Piece &p, Value value) {
                      for (int64_t i = 0; i < count; ++i)
                        to[i] = value(static_cast<uint64_t>(whole + i));
                    });
+}
+
+/// The same on the piece's threads, which share it in parts that each take
+/// longer than a thread takes to start.
+template <typename Value> static void fillPiece(const Piece &p, Value value) {
+  constexpr int64_t kPart = 1 << 14;
+  int64_t parts = (p.count + kPart - 1) / kPart;
+  parallelFor(static_cast<size_t>(parts), p.threads, [&](size_t i) {
+    Piece part = p;
+    int64_t skipped = static_cast<int64_t>(i) * kPart;
+    part.first += skipped;
+    part.count = std::min(kPart, p.count - skipped);
+    part.data += skipped;
+    fillPart(part, value);
+  });
 }
 
 /// Shape [positions, pairs, 2]: cosine and sine of position * frequency.
@@ -82,7 +100,7 @@ static void fillRotaryTable(const Piece &piece) {
 
 void rt::initializePiece(const Manifest &manifest, const RangeInfo &range,
                          int64_t rank, uint64_t seed, int64_t first,
-                         int64_t count, std::byte *data) {
+                         int64_t count, std::byte *data, int threads) {
   std::memset(data, 0, static_cast<size_t>(count * sizeOf(range.dtype)));
   if (!range.init || range.init->kind == Initializer::Kind::Zeros)
     return;
@@ -90,7 +108,8 @@ void rt::initializePiece(const Manifest &manifest, const RangeInfo &range,
     throw Error("the range '" + range.name +
                 "' has an initial value but is not of type f32");
   Piece piece{manifest, range, rank,
-              first,    count, reinterpret_cast<float *>(data)};
+              first,    count, reinterpret_cast<float *>(data),
+              threads};
   const Initializer &init = *range.init;
   uint64_t key = philoxKey(seed, range.name);
   switch (init.kind) {

@@ -3,11 +3,22 @@
 #include "LrSchedule.h"
 #include "StopSignals.h"
 #include "fsdp/Core/Variables.h"
+#include "fsdp/Rendezvous/Environment.h"
+#include "fsdp/Support/ParallelFor.h"
 #include "fsdp/Support/RangeNames.h"
 #include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::rt;
+
+/// For the host's work before the first step. A rank that is bound to its cores
+/// has those of its compute threads; others share the machine's.
+static int hostThreads(const RunConfig &config) {
+  std::optional<LaunchEnvironment> launch = detectLaunch();
+  int ranks = launch ? std::max(1, launch->localSize) : 1;
+  return std::max({1, static_cast<int>(config.compile.threads),
+                   availableThreads() / ranks});
+}
 
 ArtifactRank::ArtifactRank(const PreparedRun &run,
                            const LoadedArtifact &artifact,
@@ -15,7 +26,8 @@ ArtifactRank::ArtifactRank(const PreparedRun &run,
     : run(run), options(options),
       rank(artifact, world, static_cast<int>(run.config.compile.threads),
            options.trains(), !options.noGraph) {
-  rank.initialize(static_cast<uint64_t>(run.config.training.seed));
+  rank.initialize(static_cast<uint64_t>(run.config.training.seed),
+                  hostThreads(run.config));
   if (options.checkValues)
     values = readValueTable(*run.artifact);
   double traces = rt::tracePath("", world.rank).empty() ? 0 : 1;

@@ -46,7 +46,7 @@ Rank::Rank(const LoadedArtifact &artifact, World world, int threads,
   options.meshAxes = manifest().meshSizes();
   options.exchanges = exchangesOf(manifest());
   options.graphs = graphs;
-  options.folder = artifact.directory();
+  options.cacheFolder = cacheFolder();
   if (!tracePath("", world.rank).empty())
     options.callNames = callNames(readValueTable(artifact.artifactFolder()));
   if (trains)
@@ -237,6 +237,10 @@ DataShard fsdp::dataShard(const Manifest &manifest, World world) {
           coordinateOf(dims[1].compute, mesh, world.rank)};
 }
 
+std::string Rank::algorithmDigest() const {
+  return rt::algorithmDigest(*context);
+}
+
 void Rank::run(const std::string &program) {
   lastProgram = program;
   std::string error;
@@ -244,13 +248,13 @@ void Rank::run(const std::string &program) {
     throw Error("program '" + program + "': " + error);
 }
 
-void Rank::initialize(uint64_t seed) {
+void Rank::initialize(uint64_t seed, int threads) {
   for (const RangeInfo &range : manifest().ranges) {
     auto element = static_cast<uint64_t>(sizeOf(range.dtype));
     write(range, [&](std::byte *piece, uint64_t first, uint64_t bytes) {
       initializePiece(manifest(), range, place.rank, seed,
                       static_cast<int64_t>(first / element),
-                      static_cast<int64_t>(bytes / element), piece);
+                      static_cast<int64_t>(bytes / element), piece, threads);
     });
   }
 }

@@ -94,7 +94,10 @@ public:
   /// both inputs of a batch were among them; with `wholeBatch` they are those
   /// of a step, and one without the other is an error.
   bool load(const std::string &path, bool wholeBatch);
-  void initialize(uint64_t seed);
+  /// The first values of all ranges, made on so many threads.
+  void initialize(uint64_t seed, int threads);
+  /// See rt::algorithmDigest().
+  std::string algorithmDigest() const;
   /// "'tokens', 'targets'": the inputs of a program that load() has not set.
   std::string unsetInputs(const std::string &program) const;
 

@@ -66,7 +66,8 @@ std::map<std::string, std::string> fsdp::settingsOf(RunConfig config) {
 }
 
 std::string fsdp::runHeader(const PreparedRun &run, int ranks,
-                            const ResumePoint &start) {
+                            const ResumePoint &start,
+                            const std::string &algorithms) {
   ordered_json header;
   header["id"] = randomId();
   header["date"] = timestamp();
@@ -75,6 +76,8 @@ std::string fsdp::runHeader(const PreparedRun &run, int ranks,
   header["ranks"] = ranks;
   header["mesh"] = run.artifact->manifest().meshText();
   header["fingerprint"] = run.artifact->manifest().fingerprint;
+  if (!algorithms.empty())
+    header["matmul_algorithms"] = algorithms;
   if (!start.path.empty())
     header[start.isOwn ? "resumed_from" : "began_from"] = {
         {"step", start.step}, {"path", start.path}};

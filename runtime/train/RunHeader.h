@@ -14,9 +14,9 @@ constexpr const char *kHeaderStart = "{\"run\":";
 /// and its fingerprint, the date, the machine, the ranks and every setting as
 /// the number, boolean or text that it is, and what the run was loaded from,
 /// with its step: as "resumed_from" if it goes on with the steps of the run
-/// before it, else as "began_from".
+/// before it, else as "began_from". `algorithms`: rt::algorithmDigest().
 std::string runHeader(const PreparedRun &run, int ranks,
-                      const ResumePoint &start);
+                      const ResumePoint &start, const std::string &algorithms);
 
 /// Sixteen hexadecimal digits that no other run has.
 std::string randomId();

@@ -48,7 +48,10 @@ void Trainer::train() {
                                  : std::nullopt});
   int ranks = rank.context().world().size;
   reporter.beginTraining(
-      start, costs, rank.isFirst() ? runHeader(prepared, ranks, start) : "");
+      start, costs,
+      rank.isFirst()
+          ? runHeader(prepared, ranks, start, rank.context().algorithmDigest())
+          : "");
   control.hearOthers(); // a signal may have come before the first step
   validation.validateAgain(config, start);
   steps.run();

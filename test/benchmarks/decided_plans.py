@@ -6,9 +6,10 @@
                      [--machines h100,h100-1x200g] [--sums exact_two_levels]
                      [--every N] [--jobs N]
 
-A line of Markdown for each combination: the step of the plan that compile.plan = auto
-decides, the bound below which no order of its work comes, and what the known rules take in
-the same budget, each with the cheapest recomputation. Nothing is measured: every time is
+A line of Markdown for each combination, one for budgets that change nothing: the step of the
+plan that compile.plan = auto decides, the bound below which no order of its work comes, and
+what the known rules take in the same budget, each with the cheapest recomputation. Nothing is
+measured: every time is
 the simulation's (fsdp-sim --compare). Eight ranks are one node, so of several networks the
 first counts. --every N takes every N-th model, ranks and tokens, and says so.
 
@@ -26,6 +27,7 @@ import time
 COLUMNS = ("model", "ranks", "tokens", "machine", "budget", "decided ms", "bound ms", "/ bound",
            "arena", "block + 1", "best", "best rule")
 NO_FIT = "does not fit"
+BUDGET = COLUMNS.index("budget")
 
 
 def command(args, model, ranks, tokens, machines):
@@ -51,6 +53,24 @@ def rows(args, case):
     return lines, done.returncode == 0, done.stderr.strip()
 
 
+def split(line):
+    """The cells of a row. The cell of a budget too small for any plan says so itself."""
+    cells = [str(cell) for cell in line]
+    if cells[-1].endswith(NO_FIT):
+        cells[-1:] = [cells[-1][:-len(NO_FIT)].strip(), NO_FIT]
+    return cells
+
+
+def merged(lines):
+    """The rows of one problem; budgets of which every other cell is equal are one row."""
+    found = {}
+    for cells in map(split, lines):
+        rest = (*cells[:BUDGET], *cells[BUDGET + 1:])
+        found.setdefault(rest, []).append(cells[BUDGET].removesuffix(" GiB").removesuffix(".0"))
+    for rest, budgets in found.items():
+        yield [*rest[:BUDGET], ", ".join(budgets) + " GiB", *rest[BUDGET:]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -69,10 +89,10 @@ def main():
     begin, cases, fitting, errors = time.monotonic(), 0, 0, []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for lines, is_good, error in pool.map(lambda case: rows(args, case), taken):
-            for line in lines:
-                cases += 1
-                fitting += NO_FIT not in line[-1]
-                print("| " + " | ".join(map(str, line)) + " |", flush=True)
+            cases += len(lines)
+            fitting += sum(NO_FIT not in line[-1] for line in lines)
+            for line in merged(lines):
+                print("| " + " | ".join(line) + " |", flush=True)
             if not is_good:
                 errors.append(error)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -206,6 +206,8 @@ struct Gemm {
   uint32_t stream;
   rt::GemmDesc desc;
   uint64_t lhs, rhs, bias, out, workspace, workspaceBytes;
+  /// Of an algorithm that another one beats, and of one with bits of its own.
+  bool isSlow, isOther;
 };
 
 /// Addresses in the order of AttentionPlan's functions.

@@ -81,9 +81,9 @@ struct ContextOptions {
   /// What the artifact's code was compiled for, as in its manifest. Empty: not
   /// checked.
   std::string target;
-  /// The artifact's, where a runtime may keep what it has measured. Empty:
+  /// Where a runtime may keep what it has measured of this machine. Empty:
   /// nothing is measured.
-  std::string folder;
+  std::string cacheFolder;
   /// By program; a program without an entry exchanges nothing.
   std::vector<ProgramExchange> exchanges;
   /// The programs of a training step in the order in which they run.
@@ -156,6 +156,10 @@ bool stepsOverlap(const Context &c);
 /// traced no more. A context that dies before writes it itself, and one that
 /// cannot be written is then a warning. Between programs. Throws fsdp::Error.
 void writeTrace(Context &c);
+
+/// Digest of the algorithms that a library chose for this machine and that
+/// decide bits, equal on all ranks. Empty: none was chosen.
+std::string algorithmDigest(const Context &c);
 
 /// What the maker of a GPU calls it: "NVIDIA H200"; empty: there is none.
 std::string deviceName(const Context &c);

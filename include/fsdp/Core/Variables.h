@@ -31,6 +31,10 @@ bool wantsSharedGpu();
 /// FSDP_NATIVE_BF16: whether matmuls use bf16 instructions; nothing if not set.
 std::optional<bool> wantsNativeBF16();
 
+/// FSDP_CACHE_DIR: the folder of what was measured of this machine; if it is
+/// not set, fsdp in XDG_CACHE_HOME or in ~/.cache. Empty: there is none.
+std::string cacheFolder();
+
 /// FSDP_TRACE: the file of a rank's trace, PREFIX.<rank>.json of `option` or,
 /// if that is empty, of the variable. Empty: no trace is wanted.
 std::string tracePath(const std::string &option, int64_t rank);

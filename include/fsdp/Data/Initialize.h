@@ -22,10 +22,10 @@ float uniformValue(uint64_t seed, const std::string &name, uint64_t index,
                    double bound);
 
 /// Writes `count` stored elements from `first` on of the part of `range` that
-/// `rank` holds to `data`; padding is zero.
+/// `rank` holds to `data`, on so many threads; padding is zero.
 void initializePiece(const Manifest &manifest, const RangeInfo &range,
                      int64_t rank, uint64_t seed, int64_t first, int64_t count,
-                     std::byte *data);
+                     std::byte *data, int threads = 1);
 
 /// Writes the whole part.
 void initializeRange(const Manifest &manifest, const RangeInfo &range,

@@ -4,9 +4,14 @@
 // of the product that it was chosen for, so that one used for another product,
 // or with less workspace or alignment than its choice assumed, is found.
 //
+// All algorithms of a product have the same bits and take the same time, unless
+// FSDP_FAKECUDA_FASTEST is "first" or "other": then all but the first give
+// another last bit, and which of them is fast is as it says.
+//
 //===----------------------------------------------------------------------===//
 #include "Client.h"
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <cublasLt.h>
 
@@ -405,6 +410,10 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
   g.out = addressOf(d);
   g.workspace = addressOf(workspace);
   g.workspaceBytes = workspaceBytes;
+  if (const char *fastest = std::getenv("FSDP_FAKECUDA_FASTEST")) {
+    g.isOther = algorithm.number != 1;
+    g.isSlow = g.isOther != (std::strcmp(fastest, "other") == 0);
+  }
   if (!error)
     error = brokenPromise(algorithm, g);
   if (error)

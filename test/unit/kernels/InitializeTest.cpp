@@ -130,6 +130,23 @@ TEST(Initialize, InnerAxisAndInnerDimension) {
   }
 }
 
+// 70,001 elements are five parts, the last one short; a piece that begins
+// within one has the same values.
+TEST(Initialize, ThreadsChangeNoValue) {
+  Manifest mesh = meshOf({{"dp", 1}});
+  RangeInfo range = normalRange({70001}, {70001});
+  std::vector<float> expected = initialized(mesh, range, 0);
+  for (int threads : {2, 3, 64}) {
+    std::vector<float> values(expected.size() - 777, 9e9f);
+    initializePiece(mesh, range, 0, 42, 777,
+                    static_cast<int64_t>(values.size()),
+                    reinterpret_cast<std::byte *>(values.data()), threads);
+    EXPECT_TRUE(
+        std::equal(values.begin(), values.end(), expected.begin() + 777))
+        << threads << " threads";
+  }
+}
+
 /// Every element of the full tensor lies in some rank's box, wherever it lies
 /// there with the value of the whole tensor, and all else is zero. `shape` is
 /// each rank's.
