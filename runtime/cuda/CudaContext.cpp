@@ -19,39 +19,6 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
-const char *rt::statusText(cudaError_t status) {
-  return cudaGetErrorString(status);
-}
-
-static thread_local bool isCapturing = false;
-
-Capturing::Capturing() { isCapturing = true; }
-Capturing::~Capturing() { isCapturing = false; }
-
-const char *rt::adviceOfCapture() {
-  return isCapturing ? "; fsdp-run --no-graph trains without CUDA graphs" : "";
-}
-
-const char *rt::statusText(cublasStatus_t status) {
-  return cublasLtGetStatusString(status);
-}
-const char *rt::statusText(ncclResult_t status) {
-  return ncclGetErrorString(status);
-}
-const char *rt::statusText(cudnnStatus_t status) {
-  return cudnnGetErrorString(status);
-}
-
-void rt::check(ncclResult_t status, const char *what) {
-  if (status == ncclSuccess)
-    return;
-  std::string problem =
-      std::string(what) + ": " + statusText(status) + adviceOfCapture();
-  if (LivenessMonitor *monitor = jobMonitor())
-    monitor->fail(problem);
-  abortWorld(problem);
-}
-
 //===----------------------------------------------------------------------===//
 // Creation
 //===----------------------------------------------------------------------===//

@@ -41,23 +41,32 @@ template <typename Status> void require(Status status, const char *what) {
     throw Error(std::string(what) + ": " + statusText(status));
 }
 
-/// While it lives this thread captures a CUDA graph. What a library refuses
-/// then it may do in a run without graphs, which errors say.
+/// While it lives this thread captures a CUDA graph of a stream. What a library
+/// refuses then it may do in a run without graphs.
 class Capturing {
 public:
-  Capturing();
+  /// Throws fsdp::Error.
+  explicit Capturing(cudaStream_t stream);
+  /// Gives up what end() did not end.
   ~Capturing();
   Capturing(const Capturing &) = delete;
   Capturing &operator=(const Capturing &) = delete;
-};
-/// "; …", or nothing while nothing is captured.
-const char *adviceOfCapture();
 
-/// Ends the job: on the step path, where nothing can be returned.
+  /// What was captured. Throws fsdp::Error.
+  cudaGraph_t end();
+
+private:
+  const cudaStream_t stream;
+  bool isOpen = true;
+};
+
+/// On the step path, where nothing can be returned: ends the job, or throws
+/// fsdp::Error under capture, where no work has begun.
+[[noreturn]] void failOnStepPath(const std::string &problem);
+
 template <typename Status> void check(Status status, const char *what) {
   if (status != Status(0))
-    abortWorld(std::string(what) + ": " + statusText(status) +
-               adviceOfCapture());
+    failOnStepPath(std::string(what) + ": " + statusText(status));
 }
 /// The same; that another rank has ended comes before what NCCL says of it.
 void check(ncclResult_t status, const char *what);

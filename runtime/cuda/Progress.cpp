@@ -7,12 +7,16 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
+/// The version of CUDA that brought these functions in the form used here: the
+/// driver need not know the toolkit's.
+static constexpr unsigned kVersionOfFunctions = 12000;
+
 /// A function of the driver, which the runtime's library finds; null where the
 /// driver lacks it.
 template <typename Function> static Function *ofDriver(const char *name) {
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  require(cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION,
+  require(cudaGetDriverEntryPointByVersion(name, &found, kVersionOfFunctions,
                                            cudaEnableDefault, &result),
           name);
   return result == cudaDriverEntryPointSuccess

@@ -38,6 +38,9 @@ public:
 
   /// The next collectives are those of a run of this program.
   void beginProgram(int index);
+  /// The next program's collectives count as those of the first run. For all
+  /// ranks at once, while none is in a collective.
+  void restart() { count = {}; }
   /// Something is launched that has been issued before.
   void countLaunch() { ++launched; }
   /// Before the next collective, `index` in the artifact's table, and after it.

@@ -1,6 +1,9 @@
 //===- Steps.cpp - Training steps as CUDA graphs --------------------------===//
 #include "Steps.h"
 #include "CudaProbe.h"
+#include "JobMonitor.h"
+#include "fsdp/Support/Error.h"
+#include "fsdp/Support/Message.h"
 #include "runtime/core/DataErrors.h"
 #include <cstring>
 #include <set>
@@ -8,9 +11,6 @@
 
 using namespace fsdp;
 using namespace fsdp::rt;
-
-/// What failed, for a message.
-static const char *const kCapture = "making a CUDA graph of a training step";
 
 //===----------------------------------------------------------------------===//
 // One graph
@@ -63,22 +63,19 @@ StepGraph::~StepGraph() {
     cudaEventDestroy(finished);
 }
 
-/// Other threads of the process, as those of NCCL, may go on meanwhile with
-/// what this one must not do. Nodes keep the priorities of their streams.
+/// Nodes keep the priorities of their streams.
 void StepGraph::capture() {
-  Capturing capturing;
   cudaStream_t compute = c.stream(Stream::Compute);
-  check(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal),
-        kCapture);
+  Capturing capturing(compute);
   for (size_t run = 0; run < step.size(); ++run)
     issueProgram(c, step[run], places[run]);
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamEndCapture(compute, &graph), kCapture);
-  check(cudaGraphInstantiate(&executable, graph,
-                             cudaGraphInstantiateFlagUseNodePriority),
-        kCapture);
-  check(cudaGraphDestroy(graph), kCapture);
-  check(cudaGraphUpload(executable, compute), kCapture);
+  std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> graph(
+      capturing.end(), cudaGraphDestroy);
+  constexpr const char *what = "preparing the CUDA graph of a training step";
+  require(cudaGraphInstantiate(&executable, graph.get(),
+                               cudaGraphInstantiateFlagUseNodePriority),
+          what);
+  require(cudaGraphUpload(executable, compute), what);
 }
 
 void StepGraph::launch(const SetInputs &set) {
@@ -130,13 +127,36 @@ Steps::~Steps() {
     cudaStreamSynchronize(c.stream(Stream::Compute));
 }
 
+/// The host waits for each step before the next if steps are no graphs. So all
+/// ranks have graphs or none has.
 void Steps::capture() {
-  for (auto &graph : graphs)
-    graph->capture();
-  isCaptured = true;
+  std::string problem;
+  try {
+    for (auto &graph : graphs)
+      graph->capture();
+  } catch (const Error &error) {
+    problem = error.what();
+  }
+  try {
+    requireOnAll(c.world, problem);
+    isCaptured = true;
+  } catch (const Error &error) {
+    if (c.world.rank == 0)
+      printMessage(kRunWarning,
+                   std::string(error.what()) +
+                       "; this run issues the calls of every step one by one, "
+                       "as with --no-graph: the same bits, and more work for "
+                       "the host");
+    graphs.clear();
+    // Some ranks have come further in what they captured than others.
+    if (c.progress)
+      c.progress->restart();
+  }
 }
 
 void Steps::begin(int64_t number, const SetInputs &set) {
+  if (!graphs.empty() && isWarm && !isCaptured)
+    capture();
   if (graphs.empty() || !isWarm) {
     int64_t begin = now();
     eagerError = runPrograms(c, *c.artifact, step, set);
@@ -150,8 +170,6 @@ void Steps::begin(int64_t number, const SetInputs &set) {
   if (running.size() == graphs.size())
     abortWorld("a training step began while as many as there are graphs were "
                "on their way");
-  if (!isCaptured)
-    capture();
   running.push_back(graphs[launches++ % graphs.size()].get());
   running.back()->launch(set);
 }

@@ -8,7 +8,8 @@
 // GPU runs the one before. Each has its own places of the host, of all inputs
 // and outputs of all its programs, and a graph holds addresses; so there are
 // two graphs, captured together and launched in turn, and none is ever captured
-// again or changed.
+// again or changed. If a rank cannot capture its step, all ranks issue every
+// step call by call.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDA_STEPS_H
@@ -28,7 +29,7 @@ public:
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
 
-  /// Once; errors end the job.
+  /// Once. Throws fsdp::Error; then nothing is captured.
   void capture();
   /// Takes the inputs of every run from the host's places of single programs,
   /// where `set` writes them, and launches.
