@@ -29,8 +29,8 @@ static void checkMatmul(int64_t side) {
   require(cublasLtCreate(&handle), "cuBLASLt");
   size_t elements = size_t(side) * size_t(side);
   // Zeros take less power than numbers do, and so less time.
-  auto content = gpu::encode(gpu::normal(elements, 1), DType::BF16);
-  gpu::Memory lhs(content), rhs(content), out(content.size()),
+  gpu::Numbers lhs(elements, DType::BF16, 1), rhs(elements, DType::BF16, 2);
+  gpu::Memory out(elements * size_t(sizeOf(DType::BF16))),
       workspace(size_t(desc.workspace));
   GemmPlan plan(handle, desc);
   double seconds = gpu::bestSeconds(kTimes, [&] {

@@ -33,6 +33,33 @@ private:
   rt::Ptr data = nullptr;
 };
 
+/// What this program has made and moved on the host so far.
+struct HostWork {
+  uint64_t randomNumbers = 0, bytesCopied = 0;
+};
+HostWork &hostWork();
+
+/// Normal numbers in the GPU's memory. They repeat after a prime number of
+/// elements, so that rows of a matrix differ and the host makes few of them.
+class Numbers {
+public:
+  /// `count` elements that begin `shift` bytes after an address aligned to 256
+  /// bytes.
+  Numbers(size_t count, rt::DType type, uint32_t seed, size_t shift = 0);
+
+  rt::Ptr at() const { return memory.at(shift); }
+  double operator[](size_t index) const;
+
+private:
+  const rt::DType type;
+  const size_t shift;
+  const std::vector<std::byte> &period;
+  Memory memory;
+};
+
+/// Whether both places have the same bytes, an even number of them.
+bool areEqual(rt::Ptr a, rt::Ptr b, size_t bytes);
+
 /// The one stream of this program.
 cudaStream_t stream();
 

@@ -1,12 +1,9 @@
 //===- Main.cpp - fsdp-gpu-check: libraries on a GPU ----------------------===//
 #include "Check.h"
-#include "fsdp/Runtime/KernelMath.h"
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
-#include <random>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -35,8 +32,14 @@ gpu::Memory::Memory(const std::vector<std::byte> &content)
 
 gpu::Memory::~Memory() { cudaFree(data); }
 
+gpu::HostWork &gpu::hostWork() {
+  static HostWork work;
+  return work;
+}
+
 void gpu::Memory::set(size_t offset,
                       const std::vector<std::byte> &content) const {
+  hostWork().bytesCopied += content.size();
   require(cudaMemcpyAsync(data + offset, content.data(), content.size(),
                           cudaMemcpyHostToDevice, stream()),
           "copy");
@@ -45,6 +48,7 @@ void gpu::Memory::set(size_t offset,
 
 std::vector<std::byte> gpu::Memory::read(size_t offset, size_t bytes) const {
   std::vector<std::byte> content(bytes);
+  hostWork().bytesCopied += bytes;
   require(cudaMemcpyAsync(content.data(), data + offset, bytes,
                           cudaMemcpyDeviceToHost, stream()),
           "copy");
@@ -73,61 +77,12 @@ double gpu::bestSeconds(int times, const std::function<void()> &issue) {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers
+// The command line
 //===----------------------------------------------------------------------===//
-
-std::vector<float> gpu::normal(size_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> distribution;
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = distribution(generator);
-  return values;
-}
-
-template <typename T, typename Convert>
-static std::vector<std::byte> bytesOf(const std::vector<float> &values,
-                                      const Convert &convert) {
-  std::vector<std::byte> content(values.size() * sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) {
-    T element = convert(values[i]);
-    std::memcpy(content.data() + i * sizeof(T), &element, sizeof(T));
-  }
-  return content;
-}
-
-std::vector<std::byte> gpu::encode(const std::vector<float> &values,
-                                   DType type) {
-  if (type == DType::BF16)
-    return bytesOf<BF16>(values, [](float x) { return math::toBF16(x); });
-  if (type == DType::F64)
-    return bytesOf<double>(values, [](float x) { return double(x); });
-  return bytesOf<float>(values, [](float x) { return x; });
-}
-
-template <typename T>
-static T elementOf(const std::vector<std::byte> &content, size_t index) {
-  T element;
-  std::memcpy(&element, content.data() + index * sizeof(T), sizeof(T));
-  return element;
-}
-
-double gpu::decode(const std::vector<std::byte> &content, size_t index,
-                   DType type) {
-  if (type == DType::BF16)
-    return math::widen(elementOf<BF16>(content, index));
-  if (type == DType::F64)
-    return elementOf<double>(content, index);
-  return elementOf<float>(content, index);
-}
 
 void gpu::print(const nlohmann::ordered_json &row) {
   std::cout << row.dump() << std::endl;
 }
-
-//===----------------------------------------------------------------------===//
-// The command line
-//===----------------------------------------------------------------------===//
 
 static void printVersions() {
   int driver = 0, runtime = 0, nccl = 0;
@@ -173,6 +128,10 @@ int main(int argc, char **argv) {
 
   try {
     app.parse(argc, argv);
+    const gpu::HostWork &work = gpu::hostWork();
+    gpu::print({{"name", "work of the host"},
+                {"random numbers", work.randomNumbers},
+                {"bytes copied", work.bytesCopied}});
   } catch (const CLI::ParseError &error) {
     return app.exit(error);
   } catch (const Error &error) {

@@ -89,7 +89,7 @@ def ranks(there):
 def fast(there):
     """compile.reduce = fast: near the losses of exact, and the time of a step beside its"""
     for name, pair in there.prepared["fast"].items():
-        ran = {reduce: there.train(reduce, pair[reduce], pair["ranks"], there.steps_to_time())
+        ran = {reduce: there.train(reduce, pair[reduce], pair["ranks"], there.steps_to_time(), dump=False)
                for reduce in ("exact", "fast")}
         # Sums in another order, which training carries on.
         exact, other = ([value for step in steps_of(ran[reduce])[:8]
@@ -125,7 +125,7 @@ def kill(there):
                               **there.host_builds("tiny-fully_shard-2")),
         start_new_session=True)
     try:
-        _wait(lambda: _steps(folder) >= 3, there.limit, "no step ended")
+        _wait(lambda: _steps(folder) >= 3, there.left(there.limit), "no step ended")
         with open(place + ".pids") as pids:
             os.kill(int(pids.read().split()[1]), signal.SIGKILL)
         begin = time.monotonic()

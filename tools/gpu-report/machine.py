@@ -3,9 +3,13 @@ import glob
 import json
 import os
 import shutil
+import signal
 import site
 import statistics
 import subprocess
+import tempfile
+import threading
+import time
 
 
 # Steps that load, capture and warm up.
@@ -20,10 +24,18 @@ class Skipped(Exception):
     """The machine lacks what the stage needs."""
 
 
+class OutOfTime(Exception):
+    """The budget of the whole call is used up: what has been found is kept."""
+
+
 class Machine:
     def __init__(self, args):
         self.folder = os.path.abspath(args.folder)
         self.small, self.limit = args.small, args.limit
+        self.budget = args.budget
+        self.deadline = time.monotonic() + args.budget if args.budget else float("inf")
+        self.models = args.model
+        self.torch, self.torch_limit = args.torch, args.torch_limit
         self.device = [os.path.abspath(args.device)] if args.device else []
         with open(self.path("prepared.json")) as file:
             self.prepared = json.load(file)
@@ -46,41 +58,78 @@ class Machine:
     def environment(self, **settings):
         return {**self.settings, **{key: str(value) for key, value in settings.items()}}
 
-    def run(self, command, wrapped=True, **settings):
-        """The output of a program that must succeed."""
+    def left(self, limit):
+        """The seconds that a program may take: its limit, or what the budget leaves."""
+        left = self.deadline - time.monotonic()
+        if left < 1:
+            raise OutOfTime
+        return min(limit, left)
+
+    def lines(self, command, wrapped=True, limit=None, **settings):
+        """What a program that must succeed prints, line by line as it comes."""
         command = [*(self.device if wrapped else []), *map(str, command)]
-        try:
-            done = subprocess.run(command, env=self.environment(**settings), text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  errors="replace", timeout=self.limit)
-        except subprocess.TimeoutExpired:
+        seconds = self.left(limit or self.limit)
+        said = []
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(command, env=self.environment(**settings), text=True,
+                                       stdout=subprocess.PIPE, stderr=errors,
+                                       errors="replace", start_new_session=True)
+            ended = threading.Event()
+            clock = threading.Timer(seconds, lambda: (ended.set(), _end(process)))
+            clock.start()
+            try:
+                for line in process.stdout:
+                    said = [*said[-40:], line]
+                    yield line
+                status = process.wait()
+            finally:
+                clock.cancel()
+                _end(process)
+            errors.seek(0)
+            text = "".join(said) + errors.read().decode(errors="replace")
+        if ended.is_set():
+            self.left(seconds)
             raise Failed(f"{os.path.basename(command[0])} did not end within "
-                         f"{self.limit:g} s: {' '.join(command)}")
-        if done.returncode != 0:
-            raise Failed(f"{' '.join(command)}\nends with status {done.returncode}: "
-                         f"{(done.stdout + done.stderr)[-2000:].strip()}")
-        return done.stdout
+                         f"{seconds:g} s: {' '.join(command)}")
+        if status != 0:
+            raise Failed(f"{' '.join(command)}\nends with status {status}: "
+                         f"{text[-2000:].strip()}")
+
+    def run(self, command, **options):
+        """The whole output."""
+        return "".join(self.lines(command, **options))
 
     def checks(self, *arguments):
-        """Rows of fsdp-gpu-check."""
-        return [json.loads(line) for line in
-                self.run([self.program("fsdp-gpu-check"), *arguments]).splitlines()]
+        """Rows of fsdp-gpu-check, as they come."""
+        for line in self.lines([self.program("fsdp-gpu-check"), *arguments]):
+            yield json.loads(line)
 
-    def train(self, name, artifact, ranks, steps, *options, **settings):
-        """A run's folder: out/metrics.jsonl and dump.rank<r>."""
+    def train(self, name, artifact, ranks, steps, *options, dump=True, **settings):
+        """A run's folder: out/metrics.jsonl and, unless nobody wants them, dump.rank<r>,
+        which are as large as parameters and moments."""
         folder = self.scratch(name)
-        self.run([*self.training(artifact, steps, folder), "-n", ranks, *options],
+        self.run([*self.training(artifact, steps, folder, dump), "-n", ranks, *options],
                  **self.host_builds(artifact), **settings)
         return folder
 
-    def training(self, artifact, steps, folder):
+    def training(self, artifact, steps, folder, dump=True):
         return [self.program("fsdp-run"), self.path("artifacts", artifact),
                 "--training.steps", steps, "--training.dataset", "bytes",
                 "--training.dataset_path", self.path("text"),
                 "--lr_scheduler.warmup_steps", 2, "--validation.enable", "false",
                 "--sample.length", 0, "--metrics.log_freq", 1, "--metrics.peak_tflops", 989,
                 "--job.dump_folder", os.path.join(folder, "out"),
-                "--dump", os.path.join(folder, "dump")]
+                *(["--dump", os.path.join(folder, "dump")] if dump else [])]
+
+    def timed(self):
+        """The models to time: all, or those that the command line names."""
+        models = self.prepared["timed"]
+        unknown = [name for name in self.models if name not in models]
+        if unknown:
+            raise Failed(f"no model is called '{unknown[0]}'; there are "
+                         + ", ".join(f"'{name}'" for name in models))
+        return {name: model for name, model in models.items()
+                if not self.models or name in self.models}
 
     def steps_to_time(self):
         return WARM_UP + (3 if self.small else 20)
@@ -111,6 +160,15 @@ class Machine:
                    for folder in glob.glob(os.path.join(base, "nvidia", "*", "lib"))]
         known = os.environ.get("LD_LIBRARY_PATH")
         self.settings["LD_LIBRARY_PATH"] = ":".join(folders + ([known] if known else []))
+
+
+def _end(process):
+    """With all that it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
 
 
 def steps_of(folder):

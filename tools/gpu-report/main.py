@@ -10,18 +10,18 @@ import speed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# In the order in which they run. A stage takes a machine.Machine and gives
+# In the order in which they run, what says most first. A stage takes a machine.Machine and gives
 # rows; see report.py.
 CORRECTNESS = {
     "versions": correctness.versions,
-    "ceilings": correctness.ceilings,
-    "matmuls": correctness.matmuls,
-    "attention": correctness.attention,
     "kernels": correctness.kernels,
     "train": correctness.train,
     "ranks": correctness.ranks,
-    "fast": correctness.fast,
+    "attention": correctness.attention,
+    "matmuls": correctness.matmuls,
+    "ceilings": correctness.ceilings,
     "kill": correctness.kill,
+    "fast": correctness.fast,
     "sanitizer": correctness.sanitizer,
 }
 SPEED = {
@@ -39,7 +39,9 @@ def parsed():
         description="Checks and measures the CUDA target on a machine with a GPU.",
         epilog="stages:\n  prepare      programs, artifacts and what a CPU makes of them\n"
         + "\n".join(lines) + "\n  correctness  from versions to sanitizer\n"
-        "  speed        from steps on\n  all          both")
+        "  speed        from steps on\n  all          both\n\n"
+        "Rows go to rows.jsonl in the folder as they come, and report.json and report.md are\n"
+        "rewritten after each: a kill loses no row.")
     parser.add_argument("stages", nargs="+", metavar="STAGE",
                         choices=["prepare", *STAGES, *GROUPS])
     parser.add_argument("--folder", default=os.path.join(ROOT, "out", "gpu-report"),
@@ -56,6 +58,17 @@ def parsed():
                              "fsdp-fake-device")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS",
                         help="that one program may take (default: 300)")
+    parser.add_argument("--budget", type=float, default=0, metavar="SECONDS",
+                        help="of this whole call: what it leaves no time for is skipped, which "
+                             "the report says (default: no budget)")
+    parser.add_argument("--model", action="append", default=[], metavar="NAME",
+                        help="of steps and timeline, as '1B, 1 x 512'; several times for several "
+                             "(default: all that prepare has made)")
+    parser.add_argument("--torch", metavar="SCRIPT",
+                        help="times PyTorch's step (default: torch_step.py beside this program)")
+    parser.add_argument("--torch-limit", type=float, default=180, metavar="SECONDS",
+                        help="that one mode of PyTorch may take, compilation included "
+                             "(default: 180)")
     return parser.parse_args()
 
 

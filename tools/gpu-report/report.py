@@ -19,28 +19,41 @@ def run(stages, args):
         print(f"gpu-report.sh: {error}; 'gpu-report.sh prepare' makes the folder")
         return 2
     status = 0
-    for name, stage in stages.items():
-        print(f"== {name}", flush=True)
-        result = _run(stage, there)
-        found["stages"][name] = result
-        found["on a stand-in"] = bool(there.device)
+    found["on a stand-in"] = bool(there.device)
+
+    def keep():
         _write(place, json.dumps(found, indent=1) + "\n")
         _write(os.path.join(args.folder, "report.md"), markdown(found))
-        for row in result["rows"]:
-            print("  " + "  ".join(_cell(key, row[key]) for key in row))
+    for name, stage in stages.items():
+        print(f"== {name}", flush=True)
+        result = {"status": "ended early", "rows": [], "seconds": 0.0}
+        for row in _rows(stage, there, result):
+            found["stages"][name] = result
+            _append(os.path.join(args.folder, "rows.jsonl"), {"stage": name, **row})
+            keep()
+            print("  " + "  ".join(_cell(key, row[key]) for key in row), flush=True)
+        found["stages"][name] = result
+        keep()
         print(f"== {name}: {result['status']}, {result['seconds']:.1f} s"
               + (f": {result['reason']}" if "reason" in result else ""), flush=True)
         status |= result["status"] == "failed"
     return int(status)
 
 
-def _run(stage, there):
-    begin, result = time.monotonic(), {"status": "passed", "rows": []}
+def _rows(stage, there, result):
+    """The rows of a stage as they come; `result` always has what is known."""
+    begin, passed = time.monotonic(), True
     try:
-        # Rows that came before a failure are kept.
         for row in stage(there):
             result["rows"].append(row)
-        if not all(row.get("passed", True) for row in result["rows"]):
+            result["seconds"] = time.monotonic() - begin
+            passed &= row.get("passed", True)
+            yield row
+        result["status"] = "passed" if passed else "failed"
+    except machine.OutOfTime:
+        result.update(status="stopped" if result["rows"] else "skipped",
+                      reason=f"the budget of {there.budget:g} s is used up")
+        if not passed:
             result["status"] = "failed"
     except machine.Skipped as reason:
         result.update(status="skipped", reason=str(reason))
@@ -48,7 +61,12 @@ def _run(stage, there):
         result.update(status="failed", reason=f"{type(reason).__name__}: {reason}"
                       if not isinstance(reason, machine.Failed) else str(reason))
     result["seconds"] = time.monotonic() - begin
-    return result
+
+
+def _append(place, row):
+    """A row is a line, which a kill after it does not take away."""
+    with open(place, "a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def _read(place):

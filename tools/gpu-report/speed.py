@@ -1,5 +1,4 @@
-"""Stages that say how fast a GPU trains. Model and PyTorch take turns on the
-same GPU in the same run."""
+"""Stages that say how fast a GPU trains."""
 import json
 import os
 import sys
@@ -7,52 +6,83 @@ import sys
 from machine import WARM_UP, Failed, seconds_of, steps_of
 
 STREAMS = 4  # tracks of a trace
+OURS = {"fsdp": (), "fsdp --no-graph": ("--no-graph",)}
+# Those whose compilation takes long come last.
+TORCH = ("eager", "eager in a CUDA graph", "default", "reduce-overhead", "max-autotune")
 
 
-def _torch(there, shape):
-    """{mode: seconds and bytes of a step} of PyTorch, None where it is missing."""
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_step.py")
-    try:
-        said = there.run([sys.executable, script, json.dumps(shape)], wrapped=False)
-    except Failed as reason:
-        if "ModuleNotFoundError" in str(reason):
-            return None
-        raise
-    return json.loads(said.splitlines()[-1])
+def _failure(name, reason):
+    return {"name": name, "error": str(reason).strip().splitlines()[-1]}
+
+
+def _ours(there, name, model):
+    for mode, options in OURS.items():
+        row = f"{name}: {mode}"
+        try:
+            ran = there.train("timed", model["artifact"], 1, there.steps_to_time(), *options,
+                              dump=False)
+            yield {"name": row, "ms": 1e3 * seconds_of(ran),
+                   "tokens/s": steps_of(ran)[-1]["tokens_per_second"],
+                   "GB": 1e-9 * there.arena_of(model["artifact"])}
+        except Failed as reason:
+            yield {**_failure(row, reason), "passed": False}
+
+
+def _torch(there, name, model, ours):
+    """A row for each mode, with a limit of its own."""
+    script = there.torch or os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                         "torch_step.py")
+    for mode in TORCH:
+        row = f"{name}: torch {mode}"
+        try:
+            said = there.run([sys.executable, script, json.dumps(model.get("shape", {})), mode],
+                             wrapped=False, limit=there.torch_limit)
+            found = json.loads(said.splitlines()[-1])
+            yield {"name": row, "ms": 1e3 * found["seconds"],
+                   "ms without a sync per step": 1e3 * found["seconds_unsynced"],
+                   "torch / ours": found["seconds"] / ours if ours else "",
+                   "GB": 1e-9 * found["bytes"]}
+        except Failed as reason:
+            yield _failure(row, reason)
+            if "ModuleNotFoundError" in str(reason):
+                return
 
 
 def steps(there):
-    """seconds of a step: graph, eager, and torch.compile's best mode"""
-    count = there.steps_to_time()
-    for name, model in there.prepared["timed"].items():
-        graph = there.train("graph", model["artifact"], 1, count)
-        eager = there.train("eager", model["artifact"], 1, count, "--no-graph")
-        record = steps_of(graph)[-1]
-        row = {"name": name, "ms": 1e3 * seconds_of(graph), "ms eager": 1e3 * seconds_of(eager),
-               "tokens/s": record["tokens_per_second"],
-               "GB of arena": 1e-9 * there.arena_of(model["artifact"])}
-        torch = None if there.small else _torch(there, model["shape"])
-        if torch == {}:
-            row["torch's best mode"] = "none has enough memory"
-        elif torch:
-            best = min(torch, key=lambda mode: torch[mode]["seconds"])
-            row.update({"torch's best mode": best, "ms torch": 1e3 * torch[best]["seconds"],
-                        "torch / ours": torch[best]["seconds"] / seconds_of(graph),
-                        "GB torch": 1e-9 * torch[best]["bytes"]})
-        yield row
+    """seconds of a step: graph, single launches, and PyTorch's modes"""
+    seconds = {}
+    # Ours first: what PyTorch compiles may use up the time.
+    for name, model in there.timed().items():
+        for row in _ours(there, name, model):
+            if "ms" in row:
+                seconds.setdefault(name, 1e-3 * row["ms"])
+            yield row
+    if there.small and not there.torch:
+        return
+    for name, model in there.timed().items():
+        yield from _torch(there, name, model, seconds.get(name))
+
+
+def _events(there, model):
+    prefix = os.path.join(there.scratch("trace-of"), "trace")
+    there.train("timeline", model["artifact"], 1, WARM_UP + 1, dump=False, FSDP_TRACE=prefix)
+    with open(prefix + ".0.json") as file:
+        trace = json.load(file)
+    # After the tracks of the streams one marks steps and programs.
+    events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["tid"] < STREAMS]
+    if not events:
+        raise Failed("the trace has no event")
+    return events
 
 
 def timeline(there):
-    """the kernels that take longest, and what is between them"""
-    for name, model in there.prepared["timed"].items():
-        prefix = os.path.join(there.scratch("trace-of"), "trace")
-        there.train("timeline", model["artifact"], 1, WARM_UP + 1, FSDP_TRACE=prefix)
-        with open(prefix + ".0.json") as file:
-            trace = json.load(file)
-        # Behind the tracks of the streams one marks steps and programs.
-        events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["tid"] < STREAMS]
-        if not events:
-            raise Failed("the trace has no event")
+    """the kernels that take longest"""
+    for name, model in there.timed().items():
+        try:
+            events = _events(there, model)
+        except Failed as reason:
+            yield {**_failure(name, reason), "passed": False}
+            continue
         total = {}
         for event in events:
             count, sum_ = total.get(event["name"], (0, 0))

@@ -1,5 +1,7 @@
 //===- RuntimeHostBuilds.cpp - Of the kernels of the CUDA runtime ---------===//
 //
+// And of fsdp-gpu-check.
+//
 // A kernel that is missing here is reported by name when it is launched. The
 // launchers of those files are not called here: what they call is undefined.
 //
@@ -10,6 +12,7 @@
 #include "runtime/cuda/kernels/Optimizer.cu"
 #include "runtime/cuda/kernels/Reduce.cu"
 #include "runtime/cuda/kernels/ReferenceAttention.cu"
+#include "test/gpu/Compare.cu"
 
 #include "HostBuild.h"
 
@@ -33,5 +36,5 @@ static fsdp::fake::HostBuilds<
     addRanks<float, BF16, 4>, addRanks<float, BF16, 8>,
     addRanks<float, BF16, 16>, addRanks<float, float, 2>,
     addRanks<float, float, 4>, addRanks<float, float, 8>,
-    addRanks<float, float, 16>>
+    addRanks<float, float, 16>, fsdp::gpu::countDifferences>
     hostBuilds;
