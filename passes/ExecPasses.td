@@ -65,6 +65,7 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     Attention is the library's, except in three cases. `plain-attention` asks for the reference attention of the
     runtime, and the CUDA target takes it for f32 and for a cap on scores, which cuDNN lacks. If a cap alone is
     why, one warning names the layers. The reference attention takes heads of at most 256 elements.
+    `fast-attention` leaves the order of the sums of the library's gradient to the library.
 
     Sums over ranks are the runtime's unless `fast-reductions` asks for those of the library, whose operands and
     results have one type (`widen-sums` of fsdp-expand). A maximum is always the runtime's, since NCCL loses a
@@ -79,6 +80,9 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
     Option<"referenceAttention", "plain-attention", "bool", "false",
            "Use the reference attention of the runtime instead of the library's; "
            "it produces the same bits on every target">,
+    Option<"fastAttention", "fast-attention", "bool", "false",
+           "Let the library's gradient of attention add in no fixed order; it needs less workspace, "
+           "and runs do not repeat to the bit">,
     Option<"fastReductions", "fast-reductions", "bool", "false",
            "Leave sums over ranks to the library, which chooses their order and bits">
   ];

@@ -155,6 +155,7 @@ static void addArena(OpPassManager &pm, const CompileOptions &options) {
   lower.threads = options.compile.threads;
   lower.referenceAttention =
       options.compile.attention == AttentionKernel::Reference;
+  lower.fastAttention = options.compile.attention == AttentionKernel::Fast;
   lower.fastReductions = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExecLower(lower));
   pm.addPass(createBatchCasts());

@@ -122,7 +122,8 @@ def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
     [Buf<"dq", "T", attentionQuery>, Buf<"dk", "T", attentionKey>, Buf<"dv", "T", attentionKey>]> {
   let summary = "Gradients of attention";
   let prose = [{
-    See nn.attention_grad.
+    See nn.attention_grad. With `fast` the library adds in no fixed order: in less workspace, and runs do not repeat
+    to the bit.
 
     Example:
     ```mlir
@@ -132,10 +133,10 @@ def Exec_AttentionGradOp : Exec_RuntimeOp<"attention_grad", "attentionGrad",
         workspace(%s : memref<8192xi8>) {causal, scale = 2.5e-01 : f64}
     ```
 
-    Constraints: 1. – 9. as of exec.attention.
+    Constraints: 1. – 9. as of exec.attention; 10. `fast` and `plain` exclude each other.
   }];
   let lowersFrom = "nn.attention_grad";
-  let params = attentionParams;
+  let params = !con(attentionParams, (ins UnitAttr:$fast));
   let callArguments = [Exec_Index<"getDescriptor()">];
   let workspaceBytes = "sizes.attentionGradWorkspaceBytes(getDescriptor())";
   let hasVerifier = 1;

@@ -118,7 +118,9 @@ rt::AttentionDesc AttentionOp::getDescriptor() {
 }
 
 rt::AttentionDesc AttentionGradOp::getDescriptor() {
-  return describeAttention(*this);
+  rt::AttentionDesc desc = describeAttention(*this);
+  desc.fast = getFast();
+  return desc;
 }
 
 std::optional<rt::AttentionDesc> fsdp::exec::attentionOf(Operation *op) {
@@ -157,7 +159,14 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
-LogicalResult AttentionGradOp::verify() { return verifyAttention(*this); }
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  if (getFast() && getPlain()) // 10
+    return emitOpError("is 'fast' and 'plain'; the reference attention adds in "
+                       "one order");
+  return success();
+}
 
 LogicalResult CountLabelsOp::verify() {
   MemRefType targets = typeOf(getInputs()[0]), counts = typeOf(getOutputs()[0]);

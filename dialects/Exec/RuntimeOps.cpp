@@ -34,15 +34,17 @@ rt::DType dtypeOf(Type element) {
   return rt::DType::I64;
 }
 
-StringRef choosePlainAttention(RuntimeOpInterface op,
-                               const WorkspaceSizes &target, bool isAsked) {
+StringRef chooseAttention(RuntimeOpInterface op, const WorkspaceSizes &target,
+                          const AttentionOptions &options) {
   std::optional<rt::AttentionDesc> desc = attentionOf(op);
   if (!desc)
     return {};
-  bool isNoSurprise = isAsked || !target.hasAttention(desc->type);
+  bool isNoSurprise = options.reference || !target.hasAttention(desc->type);
   StringRef why = target.whyNoLibrary(*desc);
   if (isNoSurprise || !why.empty())
     op->setAttr("plain", UnitAttr::get(op->getContext()));
+  else if (options.fast && isa<AttentionGradOp>(op.getOperation()))
+    op->setAttr("fast", UnitAttr::get(op->getContext()));
   return isNoSurprise ? StringRef() : why;
 }
 

@@ -134,12 +134,17 @@ std::optional<unsigned> updatedInput(RuntimeOpInterface op, unsigned output);
 
 /// The descriptor of exec.attention or exec.attention_grad; nothing of others.
 std::optional<rt::AttentionDesc> attentionOf(mlir::Operation *op);
+/// What is asked of attention; at most one.
+struct AttentionOptions {
+  bool reference = false, fast = false;
+};
 /// Makes attention `plain` if that is asked for or if the target has no library
-/// for it; leaves other operations as they are. Gives the library's reason if
-/// that alone is why, and neither the option nor the type.
-llvm::StringRef choosePlainAttention(RuntimeOpInterface op,
-                                     const WorkspaceSizes &target,
-                                     bool isAsked);
+/// for it, and the library's gradient `fast` if that is asked for; leaves other
+/// operations as they are. Gives the library's reason if that alone is why it
+/// is plain, and neither the option nor the type.
+llvm::StringRef chooseAttention(RuntimeOpInterface op,
+                                const WorkspaceSizes &target,
+                                const AttentionOptions &options);
 
 /// Checks the operands against the signature.
 mlir::LogicalResult verifySignature(RuntimeOpInterface op);

@@ -102,7 +102,8 @@ static const char *const ofConverters =
 static const char *const noPipeline = "there is no pipeline parallelism";
 static const char *const compiled = "every program is compiled ahead of time";
 static const char *const sameBits =
-    "a run always produces the same bits, unless compile.reduce is fast";
+    "a run always produces the same bits, unless compile.reduce or "
+    "compile.attention is fast";
 static const char *const whatIsHeldOut =
     "all of the held-out end of the text (validation.fraction) is evaluated, "
     "in the batches of training";

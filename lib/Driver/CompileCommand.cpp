@@ -145,29 +145,43 @@ static int64_t readBudget(const CompileCommand &options, ConfigErrors &errors) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// A target that programs run on and whose library adds over ranks.
-static const rt::Target *targetWithFastReductions() {
+/// Why a target does not take a setting; null: it does.
+using WhyNot = const char *rt::Target::*;
+
+/// A target that programs run on and that takes a setting.
+static const rt::Target *targetWithout(WhyNot whyNot) {
   for (const rt::Target *target : rt::allTargets())
-    if (target->summary && !target->whyNoFastReductions)
+    if (target->summary && !(target->*whyNot))
       return target;
   return nullptr;
 }
 
-/// Text with another target's workspaces can be looked at without that target.
-static void checkReduce(const CompileCommand &options, const RunConfig &config,
-                        ConfigErrors &errors) {
-  const char *why = targetOf(options).whyNoFastReductions;
+/// Adds that the target does not take `key` = "fast", which is set. Text with
+/// another target's workspaces can be looked at without that target.
+static void checkFast(const CompileCommand &options, const char *key,
+                      WhyNot whyNot, ConfigErrors &errors) {
+  const char *why = targetOf(options).*whyNot;
   const rt::Target *whose = rt::findTarget(options.workspaces);
   bool isText = options.emit < Stage::Source && !options.workspaces.empty() &&
-                !(whose && whose->whyNoFastReductions);
-  if (config.compile.reduce != ReduceOrder::Fast || !why || isText)
+                !(whose && whose->*whyNot);
+  if (!why || isText)
     return;
   std::string remedy;
-  if (const rt::Target *other = targetWithFastReductions())
+  if (const rt::Target *other = targetWithout(whyNot))
     remedy = std::string(", or compile with --target=") + other->name;
-  errors.add("compile.reduce = \"fast\" " + std::string(why) +
+  errors.add(std::string(key) + " = \"fast\" " + why +
                  ". Leave it at \"exact\"" + remedy,
-             "compile.reduce");
+             key);
+}
+
+static void checkFastSettings(const CompileCommand &options,
+                              const RunConfig &config, ConfigErrors &errors) {
+  if (config.compile.reduce == ReduceOrder::Fast)
+    checkFast(options, "compile.reduce", &rt::Target::whyNoFastReductions,
+              errors);
+  if (config.compile.attention == AttentionKernel::Fast)
+    checkFast(options, "compile.attention", &rt::Target::whyNoFastAttention,
+              errors);
 }
 
 /// Adds what is wrong with an INPUT, or with options that are for one.
@@ -278,7 +292,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   config = readSettings(options, errors);
   checkInput(options, config, errors);
   checkFiles(options, errors);
-  checkReduce(options, config, errors);
+  checkFastSettings(options, config, errors);
   checkPlanner(options, config, errors);
   checkRecompute(config, errors);
   ParamDtype stated = config.training.mixedPrecisionParam;

@@ -15,8 +15,8 @@ fsdp::problemFor(ModuleOp module, const CompileOptions &options) {
   if (!target)
     return llvm::createStringError(why);
   schedule::LoweringOptions lowering;
-  lowering.referenceAttention =
-      options.compile.attention == AttentionKernel::Reference;
+  lowering.attention = {options.compile.attention == AttentionKernel::Reference,
+                        options.compile.attention == AttentionKernel::Fast};
   lowering.fastReductions = options.compile.reduce == ReduceOrder::Fast;
   lowering.fuses = options.compile.fuse != Fusion::None;
   FailureOr<problem::Problem> problem =

@@ -79,11 +79,13 @@ std::string Tables::gemm(const rt::GemmDesc &desc) {
 
 std::string Tables::attention(const rt::AttentionDesc &desc) {
   std::string view;
-  if (desc.window != 0 || desc.cap != 0 || desc.starts) {
+  if (desc.window != 0 || desc.cap != 0 || desc.starts || desc.fast) {
     view = llvm::formatv(", {0}, {1}", desc.window, literal(desc.cap));
     hasViews = true;
   }
-  if (desc.starts)
+  if (desc.starts || desc.fast)
+    view += ", " + boolText(desc.starts).str();
+  if (desc.fast)
     view += ", true";
   std::string initializer =
       llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}{10}}",
@@ -98,6 +100,8 @@ std::string Tables::attention(const rt::AttentionDesc &desc) {
     name += "_capped";
   if (desc.starts)
     name += "_documents";
+  if (desc.fast)
+    name += "_fast";
   return attentions.entry(initializer, name);
 }
 

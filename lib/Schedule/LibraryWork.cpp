@@ -52,7 +52,7 @@ public:
       if (Attribute value = op->getAttr(attribute))
         work.addAttribute(attribute, value);
     auto call = cast<exec::RuntimeOpInterface>(b.create(work));
-    exec::choosePlainAttention(call, target, options.referenceAttention);
+    exec::chooseAttention(call, target, options.attention);
     return call;
   }
 

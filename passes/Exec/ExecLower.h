@@ -24,10 +24,9 @@ namespace fsdp::lower {
 /// What the programs of a module share.
 class ModuleState {
 public:
-  /// With `referenceAttention` no library's attention is used, with
-  /// `fastReductions` the library's sums over ranks.
+  /// With `fastReductions` the library's sums over ranks are used.
   ModuleState(mlir::ModuleOp module, const TargetInfo &target,
-              bool referenceAttention, bool fastReductions);
+              const exec::AttentionOptions &attention, bool fastReductions);
 
   /// Turns nn.parameter and nn.buffer into ranges.
   void declarePersistent();
@@ -65,7 +64,8 @@ public:
   void warnOfPlainAttention() const;
 
   const TargetInfo &target;
-  const bool referenceAttention, fastReductions;
+  const exec::AttentionOptions attention;
+  const bool fastReductions;
   KernelCache kernels;
   const exec::RecordedLowerings recorded;
 

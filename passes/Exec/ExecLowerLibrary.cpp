@@ -56,8 +56,7 @@ LogicalResult ProgramLowering::lowerAsRecorded(Operation *op,
     if (Attribute value = op->getAttr(attribute))
       work.addAttribute(attribute, value);
   auto call = cast<exec::RuntimeOpInterface>(b.create(work));
-  StringRef why =
-      exec::choosePlainAttention(call, state.target, state.referenceAttention);
+  StringRef why = exec::chooseAttention(call, state.target, state.attention);
   if (!why.empty())
     state.notePlainAttention(op, why);
   if (std::optional<rt::AttentionDesc> attention = exec::attentionOf(call);

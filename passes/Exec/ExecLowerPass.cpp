@@ -21,10 +21,10 @@ namespace fsdp {
 //===----------------------------------------------------------------------===//
 
 ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
-                         bool referenceAttention, bool fastReductions)
-    : target(target), referenceAttention(referenceAttention),
-      fastReductions(fastReductions), kernels(module),
-      recorded(module.getContext()), module(module),
+                         const exec::AttentionOptions &attention,
+                         bool fastReductions)
+    : target(target), attention(attention), fastReductions(fastReductions),
+      kernels(module), recorded(module.getContext()), module(module),
       builder(module.getContext()) {
   // Before all, where a look-up meets it first: a deep model has as many
   // ranges as collectives.
@@ -267,7 +267,8 @@ private:
   LogicalResult lowerModule(const TargetInfo &info) {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    ModuleState state(module, info, referenceAttention, fastReductions);
+    ModuleState state(module, info, {referenceAttention, fastAttention},
+                      fastReductions);
     state.declarePersistent();
     Builder builder(module.getContext());
     module->setAttr(exec::kTargetAttr,

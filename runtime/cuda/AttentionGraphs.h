@@ -2,7 +2,8 @@
 //
 // What cuDNN is asked for, apart from where it runs: the runtime builds these
 // graphs on a GPU, a test builds them without one and looks at what they want.
-// The backward pass is the deterministic algorithm: a run repeats to the bit.
+// The backward pass is the deterministic algorithm, so that a run repeats to
+// the bit, unless the descriptor says that it need not be.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_CUDA_ATTENTIONGRAPHS_H
@@ -90,7 +91,7 @@ inline void describeAttentionGrad(cudnn_frontend::graph::Graph &g,
   auto heads = [&](int64_t uid) { return place(newTensor(g), desc, uid); };
   auto options = masked(graph::SDPA_backward_attributes(), desc)
                      .set_name("attention_grad")
-                     .set_deterministic_algorithm(true);
+                     .set_deterministic_algorithm(!desc.fast);
   auto [dq, dk, dv] = g.sdpa_backward(
       heads(U::Q), heads(U::K), heads(U::V), heads(U::Out), heads(U::Dout),
       placeLogSumExp(newTensor(g), desc), options);

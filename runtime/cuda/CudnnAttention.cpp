@@ -44,7 +44,8 @@ static void requireGood(fe::error_t status, const char *what) {
 
 void CudnnAttention::finish(graph::Graph &g, int64_t reserved,
                             const char *what) const {
-  requireGood(g.build(handle, {fe::HeurMode_t::A}), what);
+  requireGood(g.build(handle, {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}),
+              what);
   int64_t wanted = 0;
   requireGood(g.get_workspace_size(wanted), what);
   if (wanted > reserved)
@@ -52,7 +53,8 @@ void CudnnAttention::finish(graph::Graph &g, int64_t reserved,
                 std::to_string(wanted) +
                 " bytes of workspace, the artifact "
                 "has " +
-                std::to_string(reserved));
+                std::to_string(reserved) +
+                "; compile with compile.attention = \"plain\"");
 }
 
 CudnnAttention::CudnnAttention(cudnnHandle_t handle, const AttentionDesc &desc)
@@ -100,9 +102,12 @@ std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t handle,
   if (d.cap != 0)
     throw Error("cuDNN's attention has no cap on scores; compile with "
                 "compile.attention = \"plain\"");
-  if (size_t version = cudnnGetVersion(); version < CUDNN_VERSION)
+  // The first that pads sequences to whole tiles; what else an older library
+  // lacks for this attention its front end says.
+  constexpr size_t kOldest = 90000;
+  if (size_t version = cudnnGetVersion(); version < kOldest)
     throw Error("cuDNN is of version " + std::to_string(version) +
-                ", this build was made with " + std::to_string(CUDNN_VERSION) +
-                "; install that one or a newer one");
+                ", attention needs " + std::to_string(kOldest) +
+                " or newer, or compile.attention = \"plain\"");
   return std::make_unique<CudnnAttention>(handle, d);
 }

@@ -3,6 +3,7 @@
 // RUN: fsdp-opt %s --exec-lower="target=cuda" 2> %t.said | FileCheck %s --check-prefixes=CHECK,CUDA
 // RUN: FileCheck %s --check-prefix=SAID --input-file %t.said
 // RUN: fsdp-opt %s --exec-lower="target=cuda plain-attention=true" 2>&1 | FileCheck %s --check-prefix=ASKED
+// RUN: fsdp-opt %s --exec-lower="target=cuda fast-attention=true" 2>/dev/null | FileCheck %s --check-prefix=FAST
 
 // RUN: sed -n 's#^// INPUT: ##p' %s | not fsdp-opt --exec-lower="target=cpu plain-attention=true" 2>&1 | FileCheck %s --check-prefix=LARGE
 
@@ -31,6 +32,21 @@ func.func @bf16(%q: tensor<2x8x4x16xbf16> {nn.name = "narrow_q"}, %k: tensor<2x8
     -> (tensor<2x8x4x16xbf16> {nn.name = "narrow_o"}) {
   %o, %lse = nn.attention %q, %k, %k scale 0.25 {causal} : tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x4x8xf32>
   return %o : tensor<2x8x4x16xbf16>
+}
+
+// Fast: the library's gradient alone, since sums of the forward pass have one
+// order, and reference attention has one.
+// FAST-LABEL: exec.program @f32
+// FAST: exec.attention_grad on compute({{.*}}) {causal, plain, scale
+// FAST-LABEL: exec.program @bf16_grad
+// FAST: exec.attention on compute({{.*}}) {causal, scale
+// FAST: exec.attention_grad on compute({{.*}}) {causal, fast, scale
+// CHECK-LABEL: exec.program @bf16_grad
+func.func @bf16_grad(%q: tensor<2x8x4x16xbf16> {nn.name = "narrow_q"}, %k: tensor<2x8x2x16xbf16> {nn.name = "narrow_k"})
+    -> (tensor<2x8x4x16xbf16> {nn.name = "narrow_dq"}) {
+  %o, %lse = nn.attention %q, %k, %k scale 0.25 {causal} : tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x4x8xf32>
+  %dq, %dk, %dv = nn.attention_grad %q, %k, %k, %o, %lse, %o scale 0.25 {causal} : tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x4x8xf32>
+  return %dq : tensor<2x8x4x16xbf16>
 }
 
 // A window is the library's on both targets. A cap is not cuDNN's: one warning

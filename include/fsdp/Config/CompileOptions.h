@@ -162,10 +162,11 @@ template <> struct Spellings<AccumulateReduce> {
 /// What computes attention, which is exact either way: the library, if the
 /// target has one for it, or the reference attention of the runtime, which
 /// options call "plain".
-enum class AttentionKernel { Exact, Reference };
+enum class AttentionKernel { Exact, Fast, Reference };
 template <> struct Spellings<AttentionKernel> {
   static constexpr Spelling<AttentionKernel> all[] = {
       {AttentionKernel::Exact, "exact"},
+      {AttentionKernel::Fast, "fast"},
       {AttentionKernel::Reference, "plain"},
       {AttentionKernel::Exact, "auto", "", /*isPast=*/true}};
 };
@@ -445,8 +446,11 @@ struct CompileOptions {
                 "projection's gradient differently");
       table.add("compile.attention", attention,
                 "exact: the library's attention, if the target has one for it "
-                "(auto means the same); plain: the reference attention, which "
-                "is slow and produces the same bits on every target");
+                "(auto means the same); fast: its gradient adds in no fixed "
+                "order, so that runs do not repeat to the bit, in a workspace "
+                "that grows with the sequence and not with its square; only "
+                "CUDA artifacts take fast; plain: the reference attention, "
+                "which is slow and produces the same bits on every target");
       table.add(
           "compile.reduce", reduce,
           "sums over ranks; exact: in one fixed order, with the same bits in "

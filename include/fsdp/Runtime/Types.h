@@ -74,6 +74,9 @@ struct AttentionDesc {
   /// Of `causal`: i32 [batch, qLen] says where the document of each query
   /// begins, which sees no key before that.
   bool starts = false;
+  /// The gradient need not add in a fixed order: the attribute `fast` of
+  /// exec.attention_grad. No runtime of a CPU knows it.
+  bool fast = false;
 };
 
 /// One tensor of a bucket. A gather takes `shard` elements from each rank and

@@ -11,7 +11,7 @@ namespace fsdp::schedule {
 
 /// What exec-lower is told beside the target, and whether nn-fuse runs.
 struct LoweringOptions {
-  bool referenceAttention = false;
+  exec::AttentionOptions attention;
   bool fastReductions = false;
   bool fuses = true;
 };

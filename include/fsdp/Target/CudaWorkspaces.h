@@ -46,18 +46,20 @@ inline int64_t attentionWorkspaceBytes(const AttentionDesc &d) {
 /// CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT is set to less than that, it takes
 /// the form with the gradient of q in f32. Older versions ignore the variable.
 /// The compiler does not know which cuDNN will be loaded, so there is room for
-/// either. Tiles have at most 128 tokens.
+/// either. Without a fixed order of sums (`fast`) it takes the form that is
+/// linear in the sequence, on sm_80 with gradients of k and v in f32. Tiles
+/// have at most 128 tokens.
 inline int64_t attentionGradWorkspaceBytes(const AttentionDesc &d) {
   if (d.plain)
     return referenceAttentionGradWorkspaceBytes(d);
   CheckedSize queries = roundedUp(d.qLen, 128), keys = roundedUp(d.kvLen, 128);
   CheckedSize linear = queries * d.headDim * sizeOf(DType::F32);
   CheckedSize square = queries * keys * sizeOf(d.type);
-  CheckedSize perHead =
-      linear.saturated() > square.saturated() ? linear : square;
+  bool isLinear = d.fast || linear.saturated() > square.saturated();
+  CheckedSize perHead = isLinear ? linear : square;
   perHead += queries * sizeOf(DType::F32);
   if (d.heads != d.kvHeads)
-    perHead += keys * 2 * d.headDim * sizeOf(d.type);
+    perHead += keys * 2 * d.headDim * sizeOf(d.fast ? DType::F32 : d.type);
   return (perHead * d.batch * d.heads + kAttentionSlackBytes).saturated();
 }
 

@@ -39,6 +39,9 @@ struct Target {
   /// Why compile.reduce = "fast" is not for it, after that setting in a
   /// message; null: a library of the target adds over ranks.
   const char *whyNoFastReductions = nullptr;
+  /// Why compile.attention = "fast" is not for it, likewise; null: a library of
+  /// the target has a gradient of attention that adds in no fixed order.
+  const char *whyNoFastAttention = nullptr;
   /// Groups of ranks that send are communicators of a library, which has
   /// memory of its own for each.
   bool hasCommunicators = false;

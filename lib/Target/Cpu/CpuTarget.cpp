@@ -16,6 +16,10 @@ static constexpr Target facts() {
   cpu.whyNoFastReductions =
       "leaves sums over ranks to NCCL, which the CPU target lacks: its ranks "
       "always add each other's pieces in the fixed order";
+  cpu.whyNoFastAttention =
+      "leaves the order of sums of attention's gradient to cuDNN, which the "
+      "CPU "
+      "target lacks: its own order costs neither memory nor time";
   cpu.architecture = "";
   cpu.isHost = true;
   // Ranks only wait for the one that is lost.

@@ -861,3 +861,17 @@ exec.program @p {
   // expected-error @below {{needs 'starts' of shape [batch, qLen], got 'memref<2x5xi32>': qLen is 4 by 'q'}}
   exec.attention on compute (%0, %1, %1, %2 : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<2x5xi32>) outs(%3, %4 : memref<2x4x6x8xf32>, memref<2x6x4xf32>) {causal, scale = 1.25e-01 : f64}
 }
+
+// -----
+
+// attention_grad 10: one of fast and plain
+exec.program @p {
+  %0 = exec.alloc : memref<1x8x4x16xf32>
+  %1 = exec.alloc : memref<1x8x2x16xf32>
+  %2 = exec.alloc : memref<1x4x8xf32>
+  %3 = exec.alloc : memref<1x8x4x16xf32>
+  %4 = exec.alloc : memref<1x8x2x16xf32>
+  %5 = exec.alloc : memref<1x8x2x16xf32>
+  // expected-error @below {{is 'fast' and 'plain'; the reference attention adds in one order}}
+  exec.attention_grad on compute (%0, %1, %1, %0, %2, %0 : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>) outs(%3, %4, %5 : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>) {causal, fast, plain, scale = 2.5e-01 : f64}
+}

@@ -314,7 +314,7 @@ private:
     std::string why;
     targetInfo = makeTarget(target, 1, why);
     schedule::LoweringOptions lowering;
-    lowering.referenceAttention =
+    lowering.attention.reference =
         options.compile.attention == AttentionKernel::Reference;
     lowering.fastReductions = options.compile.reduce == ReduceOrder::Fast;
     lowering.fuses = options.compile.fuse != Fusion::None;

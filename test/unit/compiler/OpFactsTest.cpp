@@ -116,7 +116,9 @@ bool givesElements(Program &program) {
 
 class OpFacts : public testing::TestWithParam<FactsCase> {};
 
-void PrintTo(const FactsCase &test, std::ostream *out) { *out << test.op; }
+[[maybe_unused]] void PrintTo(const FactsCase &test, std::ostream *out) {
+  *out << test.op;
+}
 
 TEST_P(OpFacts, AreAsWritten) {
   const FactsCase &test = GetParam();
