@@ -28,6 +28,10 @@ WORKS_SLOWLY = (r"^fsdp-run: warning: NCCL cannot register the arena here: trans
 WORKS_UNWATCHED = (r"^fsdp-run: warning: %d of 2 GPUs or their drivers have no 64-bit stream "
                    r"memory operations: FSDP_TIMEOUT does not end collectives that hang; "
                    r"ranks that die or stop are noticed\n$")
+WORKS_UNTIMED = (r"^fsdp-run: warning: .*; \d+ of \d+ matmuls use the library's first guesses, so "
+                 r"that every run gives the same bits\n$")
+WORKS_UNCAPTURED = (r"making a CUDA graph of a training step: .*; this run issues the calls of "
+                    r"every step one by one")
 RUN = ["--training.steps", "2", "--validation.enable", "false",
        "--sample.length", "0", "--lr_scheduler.warmup_steps", "0"]
 # Never ends by itself.
@@ -67,6 +71,21 @@ class Job:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd=self.folder,
             start_new_session=True)
+
+
+def cached(job, make):
+    """What another cache folder is called, in which make(path) makes the table of matmuls."""
+    known, = (name for name in os.listdir(os.environ["FSDP_CACHE_DIR"])
+              if name.startswith("matmuls-"))
+    folder = f"{job.folder}/cache"
+    os.makedirs(folder)
+    make(os.path.join(folder, known))
+    return folder
+
+
+def cut_off(path):
+    with open(path, "w") as file:
+        file.write('{"gpu": "stand-in", ')
 
 
 def slurm_job(size=2):
@@ -145,6 +164,23 @@ def cases(occupied):
         FSDP_FAKECUDA_NO_WRITES="1"), WORKS_UNWATCHED % 2
     yield "progress counters of one rank alone", lambda job: job.launched(
         changed(torchrun(port()), 1, FSDP_FAKECUDA_NO_WRITES="unknown")), WORKS_UNWATCHED % 1
+    yield "no cache folder", lambda job: job.local(FSDP_CACHE_DIR=""), WORKS
+    yield "a cache folder below a file", lambda job: job.local(
+        FSDP_CACHE_DIR="/dev/null/cache"), WORKS_UNTIMED
+    yield "a cache folder that is a file", lambda job: job.local(
+        FSDP_CACHE_DIR=job.artifact + "/manifest.json"), WORKS_UNTIMED
+    yield "a cache that is cut off", lambda job: job.local(
+        FSDP_CACHE_DIR=cached(job, cut_off)), r"matmuls-\S+json: .*; remove it, and matmuls are"
+    yield "a cache that is a pipe", lambda job: job.local(
+        FSDP_CACHE_DIR=cached(job, os.mkfifo)), r"is no regular file, which keeps the choice"
+    yield "a cache that is a folder", lambda job: job.local(
+        FSDP_CACHE_DIR=cached(job, os.mkdir)), r"is no regular file, which keeps the choice"
+    yield "an empty cache", lambda job: job.local(
+        FSDP_CACHE_DIR=f"{job.folder}/new/cache"), WORKS
+    yield "a step that cannot be captured", lambda job: job.local(
+        FSDP_FAKECUDA_FAULT="captured-allocation:5"), WORKS_UNCAPTURED
+    yield "a rank that cannot capture its step", lambda job: job.local(
+        FSDP_FAKECUDA_FAULT="captured-question:5@1"), WORKS_UNCAPTURED
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS
     yield "as srun", lambda job: job.launched(srun(0)), WORKS
     yield "as srun, a GPU for each task", lambda job: job.launched(
@@ -199,7 +235,8 @@ def end(process):
 
 def is_good(message):
     """Whether a job that says it works."""
-    return message in (WORKS, WORKS_SLOWLY, WORKS_UNWATCHED % 1, WORKS_UNWATCHED % 2)
+    return message in (WORKS, WORKS_SLOWLY, WORKS_UNWATCHED % 1, WORKS_UNWATCHED % 2,
+                       WORKS_UNTIMED, WORKS_UNCAPTURED)
 
 
 def check(start, message, disturb=None):

@@ -51,9 +51,12 @@ public:
   double operator[](size_t index) const;
 
 private:
+  struct Period;
+  static const Period &periodOf(rt::DType type, uint32_t seed);
+
   const rt::DType type;
   const size_t shift;
-  const std::vector<std::byte> &period;
+  const Period &period;
   Memory memory;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 
 using namespace fsdp;
@@ -67,33 +68,47 @@ double gpu::decode(const std::vector<std::byte> &content, size_t index,
 /// A prime: no size of a matrix divides it.
 static constexpr size_t kPeriod = 1000003;
 
-/// Made once for a type and seed.
-static const std::vector<std::byte> &periodOf(DType type, uint32_t seed) {
-  static std::map<std::pair<DType, uint32_t>, std::vector<std::byte>> made;
-  auto [place, isNew] = made.try_emplace({type, seed});
-  if (isNew)
-    place->second = gpu::encode(gpu::normal(kPeriod, seed), type);
-  return place->second;
+/// Made once for a type and seed, and copied once.
+struct gpu::Numbers::Period {
+  Period(DType type, uint32_t seed)
+      : onHost(encode(normal(kPeriod, seed), type)), onGpu(onHost) {}
+
+  const std::vector<std::byte> onHost;
+  const Memory onGpu;
+};
+
+const gpu::Numbers::Period &gpu::Numbers::periodOf(DType type, uint32_t seed) {
+  // Never destroyed: at the end of the program CUDA may be gone.
+  static auto *made =
+      new std::map<std::pair<DType, uint32_t>, std::unique_ptr<Period>>;
+  std::unique_ptr<Period> &period = (*made)[{type, seed}];
+  if (!period)
+    period = std::make_unique<Period>(type, seed);
+  return *period;
+}
+
+static void copy(Ptr to, Ptr from, size_t bytes) {
+  require(
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu::stream()),
+      "copy");
 }
 
 gpu::Numbers::Numbers(size_t count, DType type, uint32_t seed, size_t shift)
     : type(type), shift(shift), period(periodOf(type, seed)),
       memory(count * size_t(sizeOf(type)) + shift) {
   size_t bytes = count * size_t(sizeOf(type));
-  size_t done = std::min(bytes, period.size());
-  memory.set(shift, {period.begin(), period.begin() + std::ptrdiff_t(done)});
+  size_t done = std::min(bytes, period.onHost.size());
+  copy(at(), period.onGpu.at(), done);
   // What is there is a whole number of periods until the last copy.
   while (done < bytes) {
     size_t next = std::min(done, bytes - done);
-    require(cudaMemcpyAsync(at() + done, at(), next, cudaMemcpyDeviceToDevice,
-                            stream()),
-            "copy");
+    copy(at() + done, at(), next);
     done += next;
   }
 }
 
 double gpu::Numbers::operator[](size_t index) const {
-  return decode(period, index % kPeriod, type);
+  return decode(period.onHost, index % kPeriod, type);
 }
 
 bool gpu::areEqual(Ptr a, Ptr b, size_t bytes) {
