@@ -108,7 +108,7 @@ static ChannelSurvey surveyPrograms(CudaContext &c) {
   return survey;
 }
 
-static double timeoutOf(const ContextOptions &options) {
+double rt::timeoutOf(const ContextOptions &options) {
   return options.timeoutSeconds > 0 ? options.timeoutSeconds
                                     : collectiveTimeout();
 }

@@ -60,6 +60,9 @@ private:
   bool isOpen = true;
 };
 
+/// Seconds that a collective may take.
+double timeoutOf(const ContextOptions &options);
+
 /// On the step path, where nothing can be returned: ends the job, or throws
 /// fsdp::Error under capture, where no work has begun.
 [[noreturn]] void failOnStepPath(const std::string &problem);
@@ -236,8 +239,9 @@ private:
                   int peer, int mine, int theirs, Ptr out) const;
   void swap(cudaStream_t stream, const CollectiveDesc &desc, int peer, Ptr send,
             int64_t sendBytes, Ptr receive, int64_t receiveBytes) const;
-  void reduce(CudaContext &c, Stream stream, const CollectiveDesc &desc,
-              int item, int64_t round, Ptr in, Ptr out, Ptr workspace) const;
+  void addOwnParts(CudaContext &c, Stream stream, const CollectiveDesc &desc,
+                   int64_t round, const Ptr *in, const Ptr *out,
+                   const Ptr *workspace) const;
   int size() const { return int(ranks.size()); }
 
   std::vector<int> ranks; // of the job, in the group's order

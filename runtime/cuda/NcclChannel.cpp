@@ -1,8 +1,8 @@
 //===- NcclChannel.cpp - Collectives by NCCL ------------------------------===//
 //
 // NCCL moves bytes; what is added in which order is ours, as on the CPU: an
-// all-to-all of the pieces, then one kernel per tensor that adds them in the
-// order of RankTree.h and scales once. What is large goes in rounds, which
+// all-to-all of the pieces, then one kernel for all tensors that adds them in
+// the order of RankTree.h. What is large goes in rounds, which
 // changes no bit: every element is added by itself. Where nodes are stated,
 // each round has both twice: inside the node, then between nodes.
 //
@@ -16,10 +16,46 @@
 #include "kernels/Reduce.h"
 #include "runtime/collectives/Groups.h"
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 using namespace fsdp;
 using namespace fsdp::rt;
+
+namespace {
+
+/// Sums over the same ranks in the same order, in as few launches as hold them.
+class Sums {
+public:
+  Sums(CudaContext &c, Stream stream, ReduceKind kind, DType in, int me,
+       const RankTree &ranks)
+      : c(c), stream(stream), kind(kind), in(in) {
+    pieces.me = me;
+    pieces.ranks = ranks;
+  }
+
+  void add(const Pieces::Item &item) {
+    if (item.count == 0)
+      return;
+    if (pieces.items == Pieces::kItems)
+      launch();
+    pieces.item[pieces.items++] = item;
+  }
+  /// What was added since the last launch.
+  void launch() {
+    reducePieces(c, stream, kind, in, pieces);
+    pieces.items = 0;
+  }
+
+private:
+  CudaContext &c;
+  const Stream stream;
+  const ReduceKind kind;
+  const DType in;
+  Pieces pieces{};
+};
+
+} // namespace
 
 NcclChannel::NcclChannel(ncclComm_t world, const GroupDesc &group,
                          int nodeRanks, const std::vector<int64_t> &meshAxes,
@@ -73,9 +109,7 @@ void NcclChannel::run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
     exchange(on, desc, round, in, workspace);
     addInside(c, stream, desc, round, in, workspace);
     exchangeBetween(on, desc, round, workspace);
-    for (int i = 0; i < desc.items; ++i)
-      reduce(c, stream, desc, i, round, in[i], out[i],
-             size() == 1 ? nullptr : workspace[i]);
+    addOwnParts(c, stream, desc, round, in, out, workspace);
   }
   if (desc.kind == CollectiveKind::AllReduce)
     gatherParts(on, desc, out);
@@ -246,25 +280,24 @@ void NcclChannel::exchangeInside(cudaStream_t stream,
 void NcclChannel::addInside(CudaContext &c, Stream stream,
                             const CollectiveDesc &desc, int64_t round,
                             const Ptr *in, const Ptr *workspace) const {
+  if (!hasTwoLevels(desc))
+    return;
+  Sums sums(c, stream, desc.reduce, desc.in, levels->place, levels->inside);
+  int64_t element = sizeOf(desc.in);
   for (int i = 0; i < desc.items; ++i) {
     if (!hasTwoLevels(desc, i))
       continue;
-    Pieces pieces;
-    pieces.others = received(desc, i, workspace[i]);
-    pieces.slot = cuda::exchangeElements(desc, i, size());
-    pieces.me = levels->place;
-    pieces.ranks = levels->inside;
-    Ptr sum = workspace[i];
+    int64_t slot = cuda::exchangeElements(desc, i, size());
+    Ptr others = received(desc, i, workspace[i]), sum = workspace[i];
     for (int node = 0; node < levels->nodes(); ++node) {
       Part part =
           partInRound(desc, i, levels->position(node, levels->place), round);
-      pieces.own = in[i] + part.offset * sizeOf(desc.in);
-      pieces.count = part.count;
-      reducePieces(c, stream, desc.reduce, desc.in, pieces, sum);
-      pieces.others += (levels->places() - 1) * pieces.slot * sizeOf(desc.in);
-      sum += pieces.slot * sizeOf(DType::F32);
+      sums.add({in[i] + part.offset * element, others, sum, slot, part.count});
+      others += (levels->places() - 1) * slot * element;
+      sum += slot * sizeOf(DType::F32);
     }
   }
+  sums.launch();
 }
 
 /// The second level: from the ranks at the own place of all nodes, what their
@@ -298,31 +331,33 @@ void NcclChannel::exchangeBetween(cudaStream_t stream,
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Reduces what the own part of an item got in a round. A scattered result is
-/// the own part alone.
-void NcclChannel::reduce(CudaContext &c, Stream stream,
-                         const CollectiveDesc &desc, int item, int64_t round,
-                         Ptr in, Ptr out, Ptr workspace) const {
-  Part mine = partInRound(desc, item, me, round);
-  Pieces pieces;
-  pieces.own = in + mine.offset * sizeOf(desc.in);
-  pieces.others = workspace;
-  pieces.slot = cuda::exchangeElements(desc, item, size());
-  pieces.count = mine.count;
-  pieces.me = me;
-  pieces.ranks = tree;
-  DType type = desc.in;
-  if (hasTwoLevels(desc, item)) {
-    type = DType::F32;
-    pieces.own = workspace + levels->node * pieces.slot * sizeOf(type);
-    pieces.others = received(desc, item, workspace);
-    pieces.me = levels->node;
-    pieces.ranks = levels->between;
+/// Adds what the own parts got in a round. A scattered result is the own part
+/// alone.
+void NcclChannel::addOwnParts(CudaContext &c, Stream stream,
+                              const CollectiveDesc &desc, int64_t round,
+                              const Ptr *in, const Ptr *out,
+                              const Ptr *workspace) const {
+  Sums flat(c, stream, desc.reduce, desc.in, me, tree);
+  std::optional<Sums> between;
+  if (hasTwoLevels(desc))
+    between.emplace(c, stream, desc.reduce, DType::F32, levels->node,
+                    levels->between);
+  for (int i = 0; i < desc.items; ++i) {
+    Part mine = partInRound(desc, i, me, round), result = mine;
+    if (desc.kind == CollectiveKind::ReduceScatter)
+      result.offset -= partOf(desc, i, me, size()).offset;
+    Ptr to = out[i] + result.offset * sizeOf(desc.out);
+    int64_t slot = cuda::exchangeElements(desc, i, size());
+    if (hasTwoLevels(desc, i))
+      between->add({workspace[i] + levels->node * slot * sizeOf(DType::F32),
+                    received(desc, i, workspace[i]), to, slot, mine.count});
+    else
+      flat.add({in[i] + mine.offset * sizeOf(desc.in),
+                size() == 1 ? nullptr : workspace[i], to, slot, mine.count});
   }
-  if (desc.kind == CollectiveKind::ReduceScatter)
-    mine.offset -= partOf(desc, item, me, size()).offset;
-  reducePieces(c, stream, desc.reduce, type, pieces,
-               out + mine.offset * sizeOf(desc.out));
+  flat.launch();
+  if (between)
+    between->launch();
 }
 
 /// The second half of an all-reduce: every rank's reduced part to everybody. In

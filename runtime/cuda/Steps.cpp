@@ -114,7 +114,7 @@ std::string StepGraph::findDataErrors() const {
 //===----------------------------------------------------------------------===//
 
 Steps::Steps(CudaContext &c, const ContextOptions &options, bool asGraphs)
-    : c(c), step(options.step) {
+    : c(c), step(options.step), timeout(timeoutOf(options)) {
   constexpr int kOnTheirWay = 2;
   if (asGraphs && !step.empty())
     for (int i = 0; i < kOnTheirWay; ++i)
@@ -138,6 +138,9 @@ void Steps::capture() {
     problem = error.what();
   }
   try {
+    // A rank that does not come here is in no collective.
+    StageLimit stage(jobMonitor(), "the agreement of all ranks on CUDA graphs",
+                     timeout);
     requireOnAll(c.world, problem);
     isCaptured = true;
   } catch (const Error &error) {

@@ -68,6 +68,7 @@ private:
 
   CudaContext &c;
   const std::vector<int> step; // programs in order
+  const double timeout;        // seconds
   std::vector<std::unique_ptr<StepGraph>> graphs;
   bool isWarm = false, isCaptured = false;
   size_t launches = 0;

@@ -1,7 +1,7 @@
 """The calls of CUDA and its libraries that an exec program issues.
 
 One table says what the runtime makes of each exec operation: a reduction over
-ranks is an exchange and one kernel per tensor, the gradient of an embedding a
+ranks is an exchange and one kernel for all tensors, the gradient of an embedding a
 sort, a fill and a kernel, and so on. It is written from what the operations mean
 (docs/reference) and how the runtime splits its kernels, and shares no code with
 either."""
@@ -44,11 +44,15 @@ def _tensors(lists):
 
 
 def _pieces(data, place):
-    own, others, slot, count, me = struct.unpack_from("<QQqqi", data)
-    axis = struct.unpack_from("<16i", data, 36)
-    axes = struct.unpack_from("<i", data, 100)[0]
-    return (place(own), place(others), slot, count, me,
-            [(axis[2 * i], axis[2 * i + 1]) for i in range(axes)])
+    """Reduce.cu: the own position, the tree, and of 48 tensors places, elements and
+    first blocks."""
+    me, count = struct.unpack_from("<ii", data)
+    axis = struct.unpack_from("<16i", data, 8)
+    axes = struct.unpack_from("<i", data, 72)[0]
+    items = [struct.unpack_from("<QQQqq", data, 80 + 40 * i) for i in range(count)]
+    first = struct.unpack_from(f"<{count + 1}q", data, 80 + 40 * 48)
+    return (me, [(axis[2 * i], axis[2 * i + 1]) for i in range(axes)],
+            [(*map(place, item[:3]), *item[3:]) for item in items], list(first))
 
 
 def _walk(data, place):

@@ -1,13 +1,15 @@
-"""The calls of a reduction over ranks: rounds of an exchange and a kernel per
-tensor. Where the operation has node_ranks a round has both twice, inside the
+"""The calls of a reduction over ranks: rounds of an exchange and a kernel for
+all tensors. Where the operation has node_ranks a round has both twice, inside the
 node and between nodes; which rank is on which node follows from the numbers of
 ranks alone."""
 import collections
 
 from exec_call_forms import (
     ALL_REDUCE, C_NAMES, EXCHANGE_BYTES, LEAST_MESSAGE, RECEIVE, REDUCE, REDUCE_SCATTER, SEND,
-    SMALL_BYTES, SUM_TYPES, Channel, ceil_div, digits_of, elements, fill, tree_of)
+    SMALL_BYTES, SUM_TYPES, Channel, ceil_div, digits_of, fill, launch, tree_of)
 from support import exec_text
+
+ITEMS = 48  # tensors of one launch
 
 
 class Item:
@@ -121,13 +123,20 @@ def _kernel(op, tree, source):
     return kernel, 16 // exec_text.ELEMENT_BYTES[source]
 
 
-def _added(op, tree, source, own, others, item, count, me, to):
-    """The kernel that adds `count` elements of all ranks of a tree."""
-    if count == 0:
-        return []
+def _added(item, own, others, count, to):
+    """A tensor of a launch, if it has elements."""
+    return [(own, others, to, item.slice, count)] if count else []
+
+
+def _launches(op, tree, source, me, tensors):
+    """The kernels that add them: 48 tensors fit into one."""
     kernel, each = _kernel(op, tree, source)
-    pieces = (own, others, item.slice, count, me, tree)
-    return [elements(op.stream, kernel, count, [to], [pieces], each=each)]
+    for begin in range(0, len(tensors), ITEMS):
+        some = tensors[begin:begin + ITEMS]
+        first = [0]
+        for *_, count in some:
+            first.append(first[-1] + ceil_div(count, 256 * each))
+        yield launch(op.stream, kernel, first[-1], (256, 1), [], [(me, tree, some, first)])
 
 
 #===------------------------------------------------------------------------===#
@@ -202,18 +211,18 @@ def _swaps_inside(item, source, space, turn, levels):
 
 
 def _sums_inside(op, tensors, turn, levels):
-    kernels = []
+    added = []
     for item, source, _, space in tensors:
         if item.is_small:
             continue
         arrived = space + levels.bytes(item, item.slice)[0]
         for node, position in enumerate(levels.peers):
             begin, count = item.part(position, turn)
-            kernels += _added(
-                op, levels.inside, exec_text.shape(op.in_kinds[0])[1], source + begin * item.width,
-                arrived + node * (levels.places - 1) * item.slice * item.width, item, count,
-                levels.place, space + node * item.slice * 4)
-    return kernels
+            added += _added(
+                item, source + begin * item.width,
+                arrived + node * (levels.places - 1) * item.slice * item.width, count,
+                space + node * item.slice * 4)
+    return [*_launches(op, levels.inside, exec_text.shape(op.in_kinds[0])[1], levels.place, added)]
 
 
 def _swaps_between(tensors, turn, me, levels):
@@ -231,21 +240,21 @@ def _swaps_between(tensors, turn, me, levels):
 
 
 def _sums(op, axes, tensors, turn, me, others, levels):
-    kernels = []
+    flat, between = [], []
     for item, source, target, space in tensors:
         first, mine = item.part(me, turn)
         to = target + first * item.out_width
         if op.what == "reduce_scatter":
             to -= item.part(me)[0] * item.out_width
         if levels and not item.is_small:
-            kernels += _added(op, levels.between, "f32", space + levels.node * item.slice * 4,
-                              space + levels.bytes(item, item.slice)[0], item, mine, levels.node,
-                              to)
+            between += _added(item, space + levels.node * item.slice * 4,
+                              space + levels.bytes(item, item.slice)[0], mine, to)
         else:
-            kernels += _added(op, tree_of(op.module, axes), exec_text.shape(op.in_kinds[0])[1],
-                              source + first * item.width, space if others else None, item, mine,
-                              me, to)
-    return kernels
+            flat += _added(item, source + first * item.width, space if others else None, mine, to)
+    kernels = [*_launches(op, tree_of(op.module, axes), exec_text.shape(op.in_kinds[0])[1], me,
+                          flat)]
+    return kernels + ([*_launches(op, levels.between, "f32", levels.node, between)]
+                      if levels else [])
 
 
 def _results(op, axes, tensors, me, others, levels):

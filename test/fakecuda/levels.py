@@ -57,12 +57,12 @@ FAULTS = [
     ("wrong-stream-group", None, group(BETWEEN)),
     ("drop-launch", None, added("BF16")),
     ("drop-launch", 1, added("float, float")),
-    ("double-launch", 1, added("BF16", 1)),
-    ("swap-launches", 0, added("BF16", 1)),
+    ("double-launch", 1, added("BF16")),
+    ("swap-launches", 0, added("BF16")),
     ("wrong-grid", 1, added("BF16")),
-    ("wrong-value", 1, added("BF16", 1)),
+    ("wrong-value", 1, added("BF16")),
     ("wrong-value", 0, added("float, float")),
-    ("wrong-offset", None, added("float, float")),
+    ("wrong-grid", None, added("float, float")),
 ]
 
 

@@ -157,10 +157,12 @@ template <typename... T> FSDP_DEVICE bool areVectorAligned(const T *...p) {
 
 /// body(Count<N>(), first element) for this thread's vector of N of `size`
 /// elements if the operands are `aligned`, and body(Count<1>(), element) for
-/// what is left: those after the last vector, or all.
+/// what is left: those after the last vector, or all. `block` counts from the
+/// first that these elements have.
 template <int N, typename Body>
-FSDP_DEVICE void neighbours(int64_t size, bool aligned, const Body &body) {
-  const int64_t top = int64_t(blockIdx.x) * (kThreads * N);
+FSDP_DEVICE void neighbours(int64_t block, int64_t size, bool aligned,
+                            const Body &body) {
+  const int64_t top = block * (kThreads * N);
   const int64_t first = top + int64_t(threadIdx.x) * N;
   if (aligned && first + N <= size)
     return body(Count<N>(), first);

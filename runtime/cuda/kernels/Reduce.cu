@@ -21,20 +21,21 @@ FSDP_MATH float load(float x) { return x; }
 FSDP_MATH float load(BF16 x) { return math::widen(x); }
 
 /// The elements of the rank at position `at`.
-template <typename In> FSDP_DEVICE const In *pieceOf(const Pieces &p, int at) {
-  const In *own = reinterpret_cast<const In *>(p.own);
-  const In *others = reinterpret_cast<const In *>(p.others);
-  return at == p.me ? own : others + (at - (at > p.me)) * p.slot;
+template <typename In>
+FSDP_DEVICE const In *pieceOf(const Pieces &p, const Pieces::Item &item,
+                              int at) {
+  const In *own = reinterpret_cast<const In *>(item.own);
+  const In *others = reinterpret_cast<const In *>(item.others);
+  return at == p.me ? own : others + (at - (at > p.me)) * item.slot;
 }
 
 /// Sums of neighbours.
-template <typename Acc, int N> struct Sums {
-  Acc at[N];
-};
+template <typename Acc, int N> struct Sums { Acc at[N]; };
 
 template <typename Acc, typename In, int N>
-FSDP_DEVICE Sums<Acc, N> elementsOf(const Pieces &p, int at, int64_t first) {
-  const auto x = gpu::load<N>(pieceOf<In>(p, at) + first);
+FSDP_DEVICE Sums<Acc, N> elementsOf(const Pieces &p, const Pieces::Item &item,
+                                    int at, int64_t first) {
+  const auto x = gpu::load<N>(pieceOf<In>(p, item, at) + first);
   Sums<Acc, N> sums;
   FSDP_UNROLL
   for (int i = 0; i < N; ++i)
@@ -74,11 +75,12 @@ template <typename Acc, int Levels> struct Stack {
 /// counter, two sums of the same number of ranks along an axis are one of the
 /// next digit; a sum of all of them is one rank of the axis before.
 template <typename Combine, typename Acc, typename In, int Levels, int N>
-FSDP_DEVICE Sums<Acc, N> tree(const Pieces &p, int64_t first) {
+FSDP_DEVICE Sums<Acc, N> tree(const Pieces &p, const Pieces::Item &item,
+                              int64_t first) {
   Stack<Sums<Acc, N>, Levels> parts{};
   int at = 0;
   for (int rank = 0;; ++rank) {
-    Sums<Acc, N> sum = elementsOf<Acc, In, N>(p, at, first);
+    Sums<Acc, N> sum = elementsOf<Acc, In, N>(p, item, at, first);
     int axis = p.ranks.axes - 1, rest = rank;
     for (; axis >= 0; --axis) {
       auto [size, stride] = p.ranks.axis[axis];
@@ -106,51 +108,59 @@ FSDP_DEVICE Sums<Acc, N> tree(const Pieces &p, int64_t first) {
 /// halves are trees. No index and no branch is left, so that all reads are on
 /// their way before the first sum.
 template <typename Combine, typename Acc, typename In, int Ranks, int N>
-FSDP_DEVICE Sums<Acc, N> halves(const Pieces &p, int at, int64_t first) {
+FSDP_DEVICE Sums<Acc, N> halves(const Pieces &p, const Pieces::Item &item,
+                                int at, int64_t first) {
   if constexpr (Ranks == 1)
-    return elementsOf<Acc, In, N>(p, at, first);
+    return elementsOf<Acc, In, N>(p, item, at, first);
   else
     return combined<Combine>(
-        halves<Combine, Acc, In, Ranks / 2, N>(p, at, first),
-        halves<Combine, Acc, In, Ranks / 2, N>(p, at + Ranks / 2, first));
+        halves<Combine, Acc, In, Ranks / 2, N>(p, item, at, first),
+        halves<Combine, Acc, In, Ranks / 2, N>(p, item, at + Ranks / 2, first));
 }
 
 /// Elements that a thread takes at a time: 16 bytes of every rank.
 template <typename In> constexpr int kNeighbours = 16 / sizeof(In);
 
-/// Stores what sum(Count, first element) returns, for all elements. `N` at a
-/// time, where every piece begins as it must.
+/// Stores what sum(Count, item, first element) returns, for all elements of
+/// this block's item. `N` at a time, where every piece begins as it must.
 template <int N, typename In, typename Acc, typename Sum>
-FSDP_DEVICE void reduceElements(const Pieces &p, Acc *out, const Sum &sum) {
-  const bool aligned = gpu::areVectorAligned(p.own, p.others, out) &&
-                       p.slot % kNeighbours<In> == 0;
-  gpu::neighbours<N>(p.count, aligned, [&](auto n, int64_t first) {
-    const auto sums = sum(n, first);
+FSDP_DEVICE void reduceElements(const Pieces &p, const Sum &sum) {
+  int number = 0;
+  while (int64_t(blockIdx.x) >= p.firstBlock[number + 1])
+    ++number;
+  const Pieces::Item &item = p.item[number];
+  const int64_t block = int64_t(blockIdx.x) - p.firstBlock[number];
+  const bool aligned = gpu::areVectorAligned(item.own, item.others, item.out) &&
+                       item.slot % kNeighbours<In> == 0;
+  gpu::neighbours<N>(block, item.count, aligned, [&](auto n, int64_t first) {
+    const auto sums = sum(n, item, first);
     gpu::Vector<Acc, n.value> result;
     FSDP_UNROLL
     for (int i = 0; i < n.value; ++i)
       result[i] = sums.at[i];
-    gpu::store(out + first, result);
+    gpu::store(reinterpret_cast<Acc *>(item.out) + first, result);
   });
 }
 
 /// The pieces stay where they were passed: a copy to index into would be in
 /// memory.
 template <typename Combine, typename Acc, typename In, int Levels>
-__global__ void reduceRanks(const __grid_constant__ Pieces p, Acc *out) {
+__global__ void reduceRanks(const __grid_constant__ Pieces p) {
   // Many levels leave no registers for neighbours.
   constexpr int N = Levels > 8 ? 1 : kNeighbours<In>;
-  reduceElements<N, In>(p, out, [&](auto n, int64_t i) {
-    return tree<Combine, Acc, In, Levels, n.value>(p, i);
-  });
+  reduceElements<N, In, Acc>(
+      p, [&](auto n, const Pieces::Item &item, int64_t i) {
+        return tree<Combine, Acc, In, Levels, n.value>(p, item, i);
+      });
 }
 
 /// `Ranks` ranks, a power of two, whose positions are in the order of the tree.
 template <typename Acc, typename In, int Ranks>
-__global__ void addRanks(const __grid_constant__ Pieces p, Acc *out) {
-  reduceElements<kNeighbours<In>, In>(p, out, [&](auto n, int64_t i) {
-    return halves<Add, Acc, In, Ranks, n.value>(p, 0, i);
-  });
+__global__ void addRanks(const __grid_constant__ Pieces p) {
+  reduceElements<kNeighbours<In>, In, Acc>(
+      p, [&](auto n, const Pieces::Item &item, int64_t i) {
+        return halves<Add, Acc, In, Ranks, n.value>(p, item, 0, i);
+      });
 }
 
 } // namespace fsdp::rt::device
@@ -186,12 +196,17 @@ static int ranksInHalves(const RankTree &ranks) {
 }
 
 template <typename Combine, typename Acc, typename In>
-static void reduce(Context &c, Stream stream, const Pieces &pieces,
-                   Ptr result) {
+static void reduce(Context &c, Stream stream, Pieces &pieces) {
   auto launch = [&](auto kernel, int neighbours = kNeighbours<In>) {
+    pieces.firstBlock[0] = 0;
+    for (int i = 0; i < pieces.items; ++i)
+      pieces.firstBlock[i + 1] =
+          pieces.firstBlock[i] +
+          gpu::vectorsShape(pieces.item[i].count, neighbours).blocks;
     gpu::startWith(c, stream, "reduce", kernel,
-                   gpu::vectorsShape(pieces.count, neighbours), pieces,
-                   as<Acc>(result));
+                   gpu::LaunchShape{pieces.firstBlock[pieces.items],
+                                    gpu::kThreads, 1, true},
+                   pieces);
   };
   // Gradients are sums in f32. Maxima and counts are of single numbers.
   if constexpr (std::is_same_v<Combine, Add> && std::is_same_v<Acc, float>)
@@ -218,15 +233,15 @@ static void reduce(Context &c, Stream stream, const Pieces &pieces,
 }
 
 void fsdp::rt::reducePieces(Context &c, Stream stream, ReduceKind kind,
-                            DType in, const Pieces &pieces, Ptr result) {
-  if (pieces.count == 0)
+                            DType in, Pieces &pieces) {
+  if (pieces.items == 0)
     return;
   if (in == DType::I64)
-    reduce<Add, int64_t, int64_t>(c, stream, pieces, result);
+    reduce<Add, int64_t, int64_t>(c, stream, pieces);
   else if (in == DType::BF16)
-    reduce<Add, float, BF16>(c, stream, pieces, result);
+    reduce<Add, float, BF16>(c, stream, pieces);
   else if (kind == ReduceKind::Max)
-    reduce<Max, float, float>(c, stream, pieces, result);
+    reduce<Max, float, float>(c, stream, pieces);
   else
-    reduce<Add, float, float>(c, stream, pieces, result);
+    reduce<Add, float, float>(c, stream, pieces);
 }

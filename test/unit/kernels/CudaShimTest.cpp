@@ -197,38 +197,69 @@ static auto sumKernel(BF16) { return kernels().sumBF16; }
 static float number(float x, float) { return x; }
 static BF16 number(float x, BF16) { return math::toBF16(x); }
 
-/// Sums pieces of `count` elements, `slot` apart, that begin `shift` elements
-/// after a multiple of 16 bytes.
-template <typename In>
-static void compareSums(const RankTree &tree, int me, int64_t count,
-                        int64_t slot, int64_t shift) {
-  int ranks = tree.ranks();
+namespace {
+
+/// A tensor of a launch: pieces of `count` elements, `slot` apart, that begin
+/// `shift` elements after a multiple of 16 bytes.
+struct Shape {
+  int64_t count, slot, shift;
+};
+
+template <typename In> struct Summed {
+  Summed(const Shape &shape, const RankTree &tree, int me, uint32_t seed);
+
+  Pieces::Item item() {
+    return {reinterpret_cast<Ptr>(own.data() + shape.shift), pointer(others),
+            pointer(got), shape.slot, shape.count};
+  }
+
+  const Shape shape;
   std::vector<In> own, others;
-  for (float x : randomFloats(size_t(count + shift), 1))
+  std::vector<float> wanted, got;
+};
+
+} // namespace
+
+template <typename In>
+Summed<In>::Summed(const Shape &shape, const RankTree &tree, int me,
+                   uint32_t seed)
+    : shape(shape), wanted(size_t(shape.count + 1)),
+      got(size_t(shape.count + 1)) {
+  int ranks = tree.ranks();
+  for (float x : randomFloats(size_t(shape.count + shape.shift), seed))
     own.push_back(number(x, In()));
-  for (float x : randomFloats(size_t(slot) * size_t(ranks), 2))
+  for (float x : randomFloats(size_t(shape.slot) * size_t(ranks), seed + 1))
     others.push_back(number(x, In()));
   std::vector<const void *> pieces;
   for (int r = 0, at = 0; r < ranks; ++r)
-    pieces.push_back(r == me ? own.data() + shift
-                             : others.data() + slot * at++);
-  std::vector<float> wanted(size_t(count + 1)), got(size_t(count + 1));
-  sumKernel(In())(pieces.data(), tree, count, wanted.data());
-  Pieces p{reinterpret_cast<Ptr>(own.data() + shift),
-           pointer(others),
-           slot,
-           count,
-           me,
-           tree};
+    pieces.push_back(r == me ? own.data() + shape.shift
+                             : others.data() + shape.slot * at++);
+  sumKernel(In())(pieces.data(), tree, shape.count, wanted.data());
+}
+
+/// Adds tensors of all these shapes in one launch.
+template <typename In>
+static void compareSums(const RankTree &tree, int me,
+                        const std::vector<Shape> &shapes) {
+  std::vector<Summed<In>> tensors;
+  for (const Shape &shape : shapes)
+    tensors.emplace_back(shape, tree, me, uint32_t(2 * tensors.size() + 1));
+  Pieces p{};
+  p.me = me;
+  p.ranks = tree;
+  for (Summed<In> &tensor : tensors)
+    p.item[p.items++] = tensor.item();
   reducePieces(noContext(), Stream::Reduce, ReduceKind::Sum,
-               sizeof(In) == 2 ? DType::BF16 : DType::F32, p, pointer(got));
-  EXPECT_EQ(got, wanted) << count << " elements, rank " << me << " of " << ranks
-                         << ", shift " << shift;
+               sizeof(In) == 2 ? DType::BF16 : DType::F32, p);
+  for (const Summed<In> &tensor : tensors)
+    EXPECT_EQ(tensor.got, tensor.wanted)
+        << tensor.shape.count << " elements, rank " << me << " of "
+        << tree.ranks() << ", shift " << tensor.shape.shift;
 }
 
 /// The sum over ranks is the CPU's tree for any mesh, wherever the own piece
 /// stands, in whole vectors, with some elements after them, and where pieces
-/// begin anywhere.
+/// begin anywhere; of one tensor and of several.
 TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
   std::vector<RankTree> trees = test::someRankTrees();
   trees.push_back(test::rankTreeOf({16}));
@@ -236,12 +267,12 @@ TEST(CudaShim, SumOverRanksIsTheTreeOfTheCpu) {
   for (const RankTree &tree : trees) {
     int ranks = tree.ranks();
     for (int me : {0, ranks / 2, ranks - 1}) {
-      compareSums<float>(tree, me, 300, 320, 0);
-      compareSums<float>(tree, me, 303, 304, 0);
-      compareSums<float>(tree, me, 30, 33, 0);
-      compareSums<float>(tree, me, 30, 32, 1);
-      compareSums<BF16>(tree, me, 301, 304, 0);
-      compareSums<BF16>(tree, me, 7, 12, 0);
+      const std::vector<Shape> shapes = {
+          {300, 320, 0}, {303, 304, 0}, {30, 33, 0}, {30, 32, 1}, {1, 8, 0}};
+      compareSums<float>(tree, me, shapes);
+      compareSums<BF16>(tree, me, {{301, 304, 0}, {7, 12, 0}, {3001, 3008, 0}});
+      for (const Shape &shape : shapes)
+        compareSums<float>(tree, me, {shape});
     }
   }
 }
