@@ -8,7 +8,9 @@
 #include "ReferenceAttention.h"
 #include "Steps.h"
 #include "fsdp/Core/Variables.h"
+#include "fsdp/Support/Message.h"
 #include "fsdp/Target/CollectivePieces.h"
+#include "fsdp/Target/ReferenceAttentionWorkspaces.h"
 #include "kernels/Reduce.h"
 #include "runtime/collectives/Groups.h"
 #include "runtime/core/DataErrors.h"
@@ -90,11 +92,55 @@ static void createLibraries(CudaContext &c) {
     require(cudnnCreate(&c.dnn), "cuDNN");
   for (int32_t i = 0; i < c.artifact->gemms; ++i)
     c.gemms.push_back(std::make_unique<GemmPlan>(c.blas, c.artifact->gemm[i]));
-  for (int32_t i = 0; i < c.artifact->attentions; ++i)
-    c.attentions.push_back(
-        c.artifact->attention[i].plain
-            ? nullptr
-            : makeAttentionPlan(c.dnn, c.artifact->attention[i]));
+}
+
+/// The plan of cuDNN for an attention of the artifact; null if the reference
+/// kernel is to compute it, or if there is none: then `problem` says why.
+static std::unique_ptr<AttentionPlan>
+findAttentionPlan(CudaContext &c, const AttentionDesc &desc,
+                  std::string &problem) {
+  if (desc.plain)
+    return nullptr;
+  try {
+    return makeAttentionPlan(c.dnn, desc);
+  } catch (const Error &error) {
+    if (problem.empty())
+      problem = error.what();
+    return nullptr;
+  }
+}
+
+/// Where a rank has no plan, all ranks take the reference kernel: bits must not
+/// depend on the rank. It needs less workspace than is reserved.
+static void createAttentions(CudaContext &c) {
+  auto count = size_t(c.artifact->attentions);
+  if (count == 0)
+    return;
+  std::string problem;
+  std::vector<double> missing(count);
+  for (size_t i = 0; i < count; ++i) {
+    const AttentionDesc &desc = c.artifact->attention[i];
+    c.attentions.push_back(findAttentionPlan(c, desc, problem));
+    missing[i] = !desc.plain && !c.attentions[i];
+  }
+  allReduceSum(missing.data(), int(count));
+  bool canGoOn = true;
+  for (size_t i = 0; i < count; ++i)
+    if (missing[i] > 0) {
+      c.attentions[i] = nullptr;
+      canGoOn &= c.artifact->attention[i].headDim <= kReferenceHeadDim;
+    }
+  try {
+    requireOnAll(c.world, problem);
+  } catch (const Error &error) {
+    if (!canGoOn)
+      throw;
+    if (c.world.rank == 0)
+      printMessage(kRunWarning,
+                   std::string(error.what()) +
+                       "; the runtime's reference attention, which is slow, "
+                       "computes it on all ranks");
+  }
 }
 
 /// A program decides nothing, so one run of it that issues no work knows all
@@ -223,6 +269,7 @@ static void create(CudaContext &c, const ContextOptions &options) {
     c.host = std::make_unique<HostMemory>(options.exchanges);
     createLibraries(c);
   });
+  createAttentions(c);
   together(c.world, [&] {
     if (c.world.rank == 0)
       chooseAlgorithms(c, options.cacheFolder);
@@ -497,7 +544,7 @@ void rt::attention(Context &context, Stream stream, int index, Ptr q, Ptr k,
     return;
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
-  if (d.plain)
+  if (!c.attentions[size_t(index)])
     return referenceAttention(c, stream, d, q, k, v, starts, out, lse);
   CudaTimeline::Span span(c, stream, "attention", d.batch, d.heads, d.qLen,
                           d.headDim);
@@ -513,7 +560,7 @@ void rt::attentionGrad(Context &context, Stream stream, int index, Ptr q, Ptr k,
     return;
   ObservedCall call(c);
   const AttentionDesc &d = c.artifact->attention[index];
-  if (d.plain)
+  if (!c.attentions[size_t(index)])
     return referenceAttentionGrad(c, stream, d, q, k, v, out, lse, dout, starts,
                                   dq, dk, dv, workspace);
   CudaTimeline::Span span(c, stream, "attention_grad", d.batch, d.heads, d.qLen,

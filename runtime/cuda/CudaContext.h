@@ -133,7 +133,7 @@ public:
                         Ptr workspace) = 0;
 };
 /// Throws fsdp::Error if cuDNN cannot do it or wants more workspace than the
-/// compiler reserved.
+/// compiler reserved; then the reference kernel computes it.
 std::unique_ptr<AttentionPlan> makeAttentionPlan(cudnnHandle_t handle,
                                                  const AttentionDesc &desc);
 

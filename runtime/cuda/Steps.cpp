@@ -12,6 +12,11 @@
 using namespace fsdp;
 using namespace fsdp::rt;
 
+/// What failed, for a message. Nobody knows which call of a graph it was.
+static const char *const kStep =
+    "a training step, which is one CUDA graph (with --no-graph the message "
+    "names the call)";
+
 //===----------------------------------------------------------------------===//
 // One graph
 //===----------------------------------------------------------------------===//
@@ -87,12 +92,12 @@ void StepGraph::launch(const SetInputs &set) {
   if (c.progress)
     c.progress->countLaunch();
   cudaStream_t compute = c.stream(Stream::Compute);
-  check(cudaGraphLaunch(executable, compute), "a training step");
-  check(cudaEventRecord(finished, compute), "a training step");
+  check(cudaGraphLaunch(executable, compute), kStep);
+  check(cudaEventRecord(finished, compute), kStep);
 }
 
 std::string StepGraph::finish() {
-  check(cudaEventSynchronize(finished), "a training step");
+  check(cudaEventSynchronize(finished), kStep);
   if (c.probe)
     c.probe->holdIfEnding();
   for (const HostPlaces &place : places)

@@ -30,6 +30,8 @@ WORKS_UNWATCHED = (r"^fsdp-run: warning: %d of 2 GPUs or their drivers have no 6
                    r"ranks that die or stop are noticed\n$")
 WORKS_UNTIMED = (r"^fsdp-run: warning: .*; \d+ of \d+ matmuls use the library's first guesses, so "
                  r"that every run gives the same bits\n$")
+WORKS_PLAINLY = (r"^fsdp-run: warning: (rank 1 says: )?cuDNN attention: no engine computes it; the "
+                 r"runtime's reference attention, which is slow, computes it on all ranks\n$")
 WORKS_UNCAPTURED = (r"making a CUDA graph of a training step: .*; this run issues the calls of "
                     r"every step one by one")
 RUN = ["--training.steps", "2", "--validation.enable", "false",
@@ -177,6 +179,10 @@ def cases(occupied):
         FSDP_CACHE_DIR=cached(job, os.mkdir)), r"is no regular file, which keeps the choice"
     yield "an empty cache", lambda job: job.local(
         FSDP_CACHE_DIR=f"{job.folder}/new/cache"), WORKS
+    yield "no attention by cuDNN", lambda job: job.local(
+        FSDP_FAKECUDA_NO_ATTENTION="all"), WORKS_PLAINLY
+    yield "a rank without attention by cuDNN", lambda job: job.local(
+        FSDP_FAKECUDA_NO_ATTENTION="1"), WORKS_PLAINLY
     yield "a step that cannot be captured", lambda job: job.local(
         FSDP_FAKECUDA_FAULT="captured-allocation:5"), WORKS_UNCAPTURED
     yield "a rank that cannot capture its step", lambda job: job.local(
@@ -236,7 +242,7 @@ def end(process):
 def is_good(message):
     """Whether a job that says it works."""
     return message in (WORKS, WORKS_SLOWLY, WORKS_UNWATCHED % 1, WORKS_UNWATCHED % 2,
-                       WORKS_UNTIMED, WORKS_UNCAPTURED)
+                       WORKS_UNTIMED, WORKS_UNCAPTURED, WORKS_PLAINLY)
 
 
 def check(start, message, disturb=None):
