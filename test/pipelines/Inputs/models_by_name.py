@@ -17,7 +17,9 @@ def main(work):
         # One layer: the graph is short, and its sizes are the model's.
         graph = commands.run("fsdp-compile", "--model.name", family, "--model.flavor", flavor,
                              "--model.n_layers", "1", "--training.seq_len", "64",
-                             "--training.local_batch_size", "1", "--emit=graph")
+                             "--training.local_batch_size", "1",
+                             # Else that of this CPU.
+                             "--training.mixed_precision_param", "float32", "--emit=graph")
         traced = commands.run("fsdp-trace", name, "--set", "n_layers=1", "--seq", "64", "--batch", "1")
         commands.expect(graph == traced, f"{name}: another graph")
     print(f"{len(names)} models by name")
