@@ -193,8 +193,9 @@ static void connectChannels(CudaContext &c, const ContextOptions &options,
     size_t group = i % size_t(a.groups);
     if (isUsed[i])
       c.channels[i] = std::make_unique<NcclChannel>(
-          c.worldCommunicator, a.group[group], nodeRanks[group],
-          options.meshAxes, c.world.rank, c.arena, a.arena_bytes);
+          c.worldCommunicator, Stream(i / size_t(a.groups)), a.group[group],
+          nodeRanks[group], options.meshAxes, c.world.rank, c.arena,
+          a.arena_bytes);
   }
   shareRegistration(c);
 }

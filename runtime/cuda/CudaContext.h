@@ -191,15 +191,15 @@ class NcclChannel {
 public:
   /// Collective over the job: all ranks make their channels in one order.
   /// `nodeRanks` is that of the group's sums in two levels, or 0.
-  NcclChannel(ncclComm_t world, const GroupDesc &group, int nodeRanks,
-              const std::vector<int64_t> &meshAxes, int rank, Ptr arena,
-              uint64_t arenaBytes);
+  NcclChannel(ncclComm_t world, Stream stream, const GroupDesc &group,
+              int nodeRanks, const std::vector<int64_t> &meshAxes, int rank,
+              Ptr arena, uint64_t arenaBytes);
   ~NcclChannel();
   NcclChannel(const NcclChannel &) = delete;
   NcclChannel &operator=(const NcclChannel &) = delete;
 
   /// Whether NCCL uses the arena in place: all ranks' or nobody's.
-  bool isRegistered() const { return registration; }
+  bool isRegistered() const { return window || registration; }
   void deregister();
 
   void run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
@@ -211,6 +211,7 @@ public:
   void abort() const { ncclCommAbort(communicator); }
 
 private:
+  void registerArena(Ptr arena, uint64_t bytes);
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
   void reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
@@ -249,7 +250,8 @@ private:
   int me = 0; // position in `ranks`
   std::optional<NodeLevels> levels;
   ncclComm_t communicator = nullptr;
-  void *registration = nullptr;
+  ncclWindow_t window = nullptr;
+  void *registration = nullptr; // where there are no windows
 };
 
 //===----------------------------------------------------------------------===//

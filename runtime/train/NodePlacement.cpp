@@ -2,6 +2,7 @@
 #include "NodePlacement.h"
 #include "fsdp/Rendezvous/Environment.h"
 #include "fsdp/Support/Message.h"
+#include <algorithm>
 #include <map>
 
 using namespace fsdp;
@@ -30,8 +31,47 @@ std::string fsdp::placementWarning(const std::vector<std::string> &hosts,
   return {};
 }
 
-void fsdp::warnOfPlacement(const World &world, int64_t nodeSize) {
-  if (nodeSize <= 1)
+static int64_t fewestOnAMachine(const std::vector<std::string> &hosts) {
+  std::map<std::string, int64_t> ranks;
+  for (const std::string &host : hosts)
+    ++ranks[host];
+  int64_t fewest = int64_t(hosts.size());
+  for (const auto &[host, count] : ranks)
+    fewest = std::min(fewest, count);
+  return fewest;
+}
+
+std::string fsdp::innerAxisWarning(const std::vector<std::string> &hosts,
+                                   const std::vector<MeshAxis> &mesh) {
+  int64_t fewest = fewestOnAMachine(hosts);
+  int64_t together = 1; // consecutive ranks that an axis and those in it join
+  for (size_t axis = mesh.size(); axis-- > 1;) {
+    together *= mesh[axis].size;
+    if (together > fewest)
+      return {};
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      size_t first = rank - rank % size_t(together);
+      if (hosts[rank] != hosts[first])
+        return "ranks " + std::to_string(first) + " and " +
+               std::to_string(rank) + " are neighbours along the mesh's " +
+               mesh[axis].name + " axis but on different machines, " +
+               hosts[first] + " and " + hosts[rank] +
+               ": its transfers go over the network. Every machine has " +
+               std::to_string(fewest) +
+               " ranks or more; number consecutive ranks on one machine "
+               "(mpirun --map-by slot, srun --distribution=block)";
+    }
+  }
+  return {};
+}
+
+static bool hasInnerAxes(const std::vector<MeshAxis> &mesh) {
+  return std::any_of(mesh.begin() + !mesh.empty(), mesh.end(),
+                     [](const MeshAxis &axis) { return axis.size > 1; });
+}
+
+void fsdp::warnOfPlacement(const World &world, const Manifest &manifest) {
+  if (manifest.nodeSize <= 1 && !hasInnerAxes(manifest.mesh))
     return;
   constexpr size_t most = 256;
   std::string mine = hostName();
@@ -43,7 +83,9 @@ void fsdp::warnOfPlacement(const World &world, int64_t nodeSize) {
   std::vector<std::string> hosts;
   for (int rank = 0; rank < world.size; ++rank)
     hosts.emplace_back(all.c_str() + size_t(rank) * most);
-  std::string warning = placementWarning(hosts, nodeSize);
+  std::string warning = placementWarning(hosts, manifest.nodeSize);
+  if (warning.empty())
+    warning = innerAxisWarning(hosts, manifest.mesh);
   if (!warning.empty())
     printMessage(kRunWarning, warning);
 }

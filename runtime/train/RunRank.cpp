@@ -21,7 +21,7 @@ void fsdp::runRank(const PreparedRun &run, const LoadedArtifact &artifact,
                    const RunOptions &options, World world,
                    const DrawCurve &draw, const HandleError &fail) {
   ArtifactRank rank(run, artifact, options, world);
-  warnOfPlacement(world, run.artifact->manifest().nodeSize);
+  warnOfPlacement(world, run.artifact->manifest());
   Reporter reporter({run.config, titleOf(run), run.text, draw,
                      [&rank] { return rank.seconds(); }, rank.isFirst()});
   // It lives on while `fail` is called, as the rank does.

@@ -216,6 +216,20 @@ TEST(FakeCuda, MemoryOfTransfersIsRegistered) {
   });
 }
 
+TEST(FakeCuda, PlacesInASymmetricWindowAreTheSame) {
+  expectBad("disagree: places in a symmetric window", [] {
+    asTwoRanks([](const TestRank &r) {
+      char *memory = allocate(4 * kBytes);
+      ncclWindow_t window = nullptr;
+      NCCL(ncclCommWindowRegister(r.comm, memory, 4 * kBytes, &window,
+                                  NCCL_WIN_COLL_SYMMETRIC));
+      NCCL(ncclAllGather(memory + size_t(r.rank) * kBytes, memory + 2 * kBytes,
+                         kBytes, ncclInt8, r.comm, r.stream));
+      CUDA(cudaStreamSynchronize(r.stream));
+    });
+  });
+}
+
 TEST(FakeCuda, ADeadlockIsReported) {
   expectBad(
       "deadlock(.|\n)*call 0 waits for rank 1, whose call 0 does not answer it",

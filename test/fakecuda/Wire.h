@@ -229,7 +229,7 @@ struct CommInit {
 /// A negative colour takes part in the split and in no new communicator.
 struct CommSplit {
   uint32_t parent, comm;
-  int32_t color, key;
+  int32_t color, key, ctaPolicy;
 };
 struct CommPlace {
   int32_t rank, size;
@@ -240,6 +240,7 @@ struct CommDestroy {
 };
 struct Registration {
   uint32_t comm;
+  bool isSymmetric; // a window of all ranks
   uint64_t address, bytes;
 };
 

@@ -161,7 +161,10 @@ def cases(occupied):
         LONG, FSDP_TIMEOUT="5", FSDP_FAKECUDA_HANGS="1", FSDP_FAKECUDA_FAULT="hang:20@1"
     ), r'^fsdp-run: rank 0: \w+ "[^"]+" .* has not ended within 5 s .*; rank 1 has not arrived'
     yield "no registration", lambda job: job.local(
+        FSDP_FAKECUDA_UNREGISTERED="all"), WORKS_SLOWLY
+    yield "no registration on one rank", lambda job: job.local(
         FSDP_FAKECUDA_UNREGISTERED="1"), WORKS_SLOWLY
+    yield "no windows", lambda job: job.local(FSDP_FAKECUDA_NO_WINDOWS="1"), WORKS
     yield "no progress counters", lambda job: job.local(
         FSDP_FAKECUDA_NO_WRITES="1"), WORKS_UNWATCHED % 2
     yield "progress counters of one rank alone", lambda job: job.launched(

@@ -31,7 +31,8 @@ from support import fake_device
 
 # Where the kinds of a process begin to count; all others with the first kernel.
 FROM_START = ("drop-synchronize", "host-read", "host-write", "reuse-pinned", "dead-rank",
-              "stale-algorithm", "wrong-place", "drop-registration", "drop-event-synchronize")
+              "stale-algorithm", "wrong-place", "drop-registration", "wrong-window",
+              "drop-event-synchronize")
 # Those that count only launches under capture.
 CAPTURED = ("captured-question", "captured-legacy", "captured-allocation")
 CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
@@ -44,7 +45,7 @@ CALLS = {"wait": ("drop-wait", "wrong-event", "wrong-stream-wait"),
                    "wrong-stream-group", "short-transfer", "wrong-offset-group",
                    "wrong-memory-group", "wrong-peer"),
          "comm_split": ("wrong-place",),
-         "register": ("drop-registration",),
+         "register": ("drop-registration", "wrong-window"),
          "copy": ("drop-copy", "short-copy", "wrong-stream-copy", "host-read", "host-write",
                   "reuse-pinned", "stale-copy"),
          "fill": ("drop-fill", "short-fill", "wrong-stream-fill", "wrong-fill"),
@@ -258,6 +259,7 @@ FAULTS = [
     ("wrong-peer", 0, is_kind(1)),
     ("wrong-place", None, any_call),
     ("drop-registration", 0, any_call),
+    ("wrong-window", 1, any_call),
     ("drop-copy", None, is_output),
     ("short-copy", None, is_output),
     ("wrong-stream-copy", None, is_output),

@@ -5,10 +5,9 @@
 // library is preloaded into every program of a job, so it needs no other.
 //
 //===----------------------------------------------------------------------===//
+#include "../RankVariable.h"
 #include "../Wire.h"
 #include "runtime/cuda/CudaContext.h"
-#include <cstdlib>
-#include <cstring>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -59,10 +58,7 @@ std::unique_ptr<AttentionPlan> rt::makeAttentionPlan(cudnnHandle_t,
     throw Error("cuDNN's attention takes bf16");
   if (d.cap != 0)
     throw Error("cuDNN's attention has no cap on scores");
-  const char *without = std::getenv("FSDP_FAKECUDA_NO_ATTENTION");
-  const char *rank = std::getenv("RANK");
-  if (without && (std::strcmp(without, "all") == 0 ||
-                  (rank && std::strcmp(without, rank) == 0)))
+  if (fsdp::fake::namesThisRank("FSDP_FAKECUDA_NO_ATTENTION"))
     throw Error("cuDNN attention: no engine computes it");
   if (!fsdp_fake_attention)
     throw Error("the stand-in CUDA runtime is not loaded");

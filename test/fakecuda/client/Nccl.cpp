@@ -4,6 +4,7 @@
 // whether both agree, is found by the device, which sees all ranks.
 //
 //===----------------------------------------------------------------------===//
+#include "../RankVariable.h"
 #include "Client.h"
 #include <cstdlib>
 #include <cstring>
@@ -103,11 +104,13 @@ extern "C" ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size,
 
 extern "C" ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key,
                                       ncclComm_t *comm, ncclConfig_t *config) {
-  if (config)
-    return refuse("ncclCommSplit with a configuration");
-  return rendezvous(
-      Call::CommSplit,
-      CommSplit{parent->number, Client::get().nextNumber(), color, key}, comm);
+  const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
+  if (config && config->magic != initial.magic)
+    return refuse("a configuration that was not initialized");
+  return rendezvous(Call::CommSplit,
+                    CommSplit{parent->number, Client::get().nextNumber(), color,
+                              key, config ? config->CTAPolicy : 0},
+                    comm);
 }
 
 extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -131,22 +134,49 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
   return ncclSuccess;
 }
 
+static ncclResult_t registerMemory(const ncclComm &comm, bool isSymmetric,
+                                   void *memory, size_t bytes, void **handle) {
+  auto *registration = new Registration{comm.number, isSymmetric,
+                                        addressOf(memory), uint64_t(bytes)};
+  *handle = registration;
+  return resultOf(Client::get().send(Call::Register, *registration));
+}
 extern "C" ncclResult_t ncclCommRegister(ncclComm *const comm, void *memory,
                                          size_t bytes, void **handle) {
-  if (std::getenv("FSDP_FAKECUDA_UNREGISTERED")) {
+  if (namesThisRank("FSDP_FAKECUDA_UNREGISTERED")) {
     *handle = nullptr;
     return ncclInvalidUsage;
   }
-  auto *registration =
-      new Registration{comm->number, addressOf(memory), uint64_t(bytes)};
-  *handle = registration;
-  return resultOf(Client::get().send(Call::Register, *registration));
+  return registerMemory(*comm, /*isSymmetric=*/false, memory, bytes, handle);
 }
 extern "C" ncclResult_t ncclCommDeregister(ncclComm *const, void *handle) {
   auto *registration = static_cast<Registration *>(handle);
   cudaError_t status = Client::get().send(Call::Deregister, *registration);
   delete registration;
   return resultOf(status);
+}
+
+/// As NCCL where ranks have no direct access to each other: no window, and
+/// success.
+extern "C" ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory,
+                                               size_t bytes,
+                                               ncclWindow_t *window,
+                                               int flags) {
+  if (std::getenv("FSDP_FAKECUDA_NO_WINDOWS"))
+    return ncclSuccess;
+  if (flags != NCCL_WIN_COLL_SYMMETRIC)
+    return refuse("a window that is not symmetric");
+  if (namesThisRank("FSDP_FAKECUDA_UNREGISTERED"))
+    return ncclInvalidUsage;
+  void *handle = nullptr;
+  ncclResult_t status =
+      registerMemory(*comm, /*isSymmetric=*/true, memory, bytes, &handle);
+  *window = static_cast<ncclWindow_t>(handle);
+  return status;
+}
+extern "C" ncclResult_t ncclCommWindowDeregister(ncclComm_t comm,
+                                                 ncclWindow_t window) {
+  return ncclCommDeregister(comm, window);
 }
 
 //===----------------------------------------------------------------------===//

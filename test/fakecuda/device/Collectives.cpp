@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 
@@ -141,13 +142,14 @@ void Collectives::abort(Process &process, const CommDestroy &call) {
 
 void Collectives::addRegistration(Process &process, const Registration &r) {
   memory.require(process, r.address, r.bytes, "ncclCommRegister");
-  memberOf(process, r.comm).registered.emplace_back(r.address, r.bytes);
+  memberOf(process, r.comm).registered.push_back(r);
 }
 
 void Collectives::removeRegistration(Process &process, const Registration &r) {
   auto &all = memberOf(process, r.comm).registered;
-  auto found =
-      std::find(all.begin(), all.end(), std::make_pair(r.address, r.bytes));
+  auto found = std::find_if(all.begin(), all.end(), [&](const Registration &o) {
+    return o.address == r.address && o.bytes == r.bytes;
+  });
   if (found == all.end())
     throw std::runtime_error("ncclCommDeregister of what is not registered");
   all.erase(found);
@@ -203,6 +205,15 @@ static bool overlap(uint64_t a, uint64_t aBytes, uint64_t b, uint64_t bBytes) {
   return a < b + bBytes && b < a + aBytes;
 }
 
+/// Null if the memory is not registered.
+static const Registration *registrationOf(const Member &member,
+                                          uint64_t address, uint64_t bytes) {
+  for (const Registration &r : member.registered)
+    if (address >= r.address && address + bytes <= r.address + r.bytes)
+      return &r;
+  return nullptr;
+}
+
 /// Transfers use registered memory in place; from elsewhere they are slow, and
 /// no program of this project does that.
 void Collectives::check(const Member &member, const Transfer &t) const {
@@ -210,9 +221,8 @@ void Collectives::check(const Member &member, const Transfer &t) const {
     memory.require(*member.process, address, bytes, what);
     if (std::getenv("FSDP_FAKECUDA_UNREGISTERED"))
       return;
-    for (auto [begin, size] : member.registered)
-      if (address >= begin && address + bytes <= begin + size)
-        return;
+    if (registrationOf(member, address, bytes))
+      return;
     throw std::runtime_error(std::string(what) +
                              ": memory that is not registered");
   };
@@ -358,6 +368,37 @@ static std::runtime_error disagreement(const GroupCall &a, const GroupCall &b,
       " disagree: " + what);
 }
 
+/// Where in a window that all ranks have; empty for other memory.
+static std::optional<uint64_t> placeInWindow(const Member &member,
+                                             uint64_t address, uint64_t bytes) {
+  const Registration *of = registrationOf(member, address, bytes);
+  if (!of || !of->isSymmetric)
+    return std::nullopt;
+  return address - of->address;
+}
+
+/// A transfer of all ranks takes and gives at the same place of their windows,
+/// if these are symmetric: NCCL knows the others' addresses by its own.
+void Collectives::checkWindows(const Calls &calls) const {
+  auto places = [](const GroupCall &call) {
+    std::vector<std::optional<uint64_t>> all;
+    const Member &member = *call.member;
+    for (const Transfer &t : call.transfers) {
+      if (!isOfAllRanks(t) || t.kind == TransferKind::Reduce)
+        continue;
+      // In place, what a rank sends is its own part of what it receives.
+      if (!isInPlace(member, t) || t.kind == TransferKind::ReduceScatter)
+        all.push_back(placeInWindow(member, t.from, sent(member, t)));
+      if (!isInPlace(member, t) || t.kind != TransferKind::ReduceScatter)
+        all.push_back(placeInWindow(member, t.to, received(member, t)));
+    }
+    return all;
+  };
+  for (const GroupCall *call : calls)
+    if (places(*call) != places(*calls[0]))
+      throw disagreement(*calls[0], *call, "places in a symmetric window");
+}
+
 /// Gathers of the calls, matched by their position.
 void Collectives::gather(const Calls &calls) const {
   auto of = [](const GroupCall &call) {
@@ -494,6 +535,7 @@ void Collectives::run(GroupCall &call) {
   for (GroupCall *c : calls)
     c->isDone = true;
   try {
+    checkWindows(calls);
     gather(calls);
     exchange(calls);
     reduce(calls);

@@ -21,7 +21,7 @@ struct Member {
   int rank = -1;                                // in the communicator
   std::deque<std::shared_ptr<GroupCall>> calls; // not yet run
   uint64_t issued = 0;
-  std::vector<std::pair<uint64_t, uint64_t>> registered; // address, bytes
+  std::vector<Registration> registered;
   size_t splits = 0;
 };
 
@@ -73,6 +73,7 @@ private:
   Member &memberOf(Process &process, uint32_t comm) const;
   void check(const Member &member, const Transfer &t) const;
   void checkOverlaps(const GroupCall &call) const;
+  void checkWindows(const Calls &calls) const;
   std::string collect(const GroupCall &call, Calls &calls) const;
   void gather(const Calls &calls) const;
   void exchange(const Calls &calls) const;

@@ -4,6 +4,7 @@
 #include "Message.h"
 #include <algorithm>
 #include <iterator>
+#include <nccl.h>
 
 using namespace fsdp::fake;
 
@@ -156,6 +157,13 @@ static void changeEvent(Message &message) {
 static void reverseOrder(Message &message) {
   editBody<CommSplit>(message, [](CommSplit &c) { c.key = -c.key; });
 }
+/// A window of one page less, at its beginning.
+static void moveWindow(Message &message) {
+  editBody<Registration>(message, [](Registration &r) {
+    r.address += NCCL_WIN_REQUIRED_ALIGNMENT;
+    r.bytes -= NCCL_WIN_REQUIRED_ALIGNMENT;
+  });
+}
 /// The bytes at the call instead of those when it runs.
 static void copyAtCall(Message &message) { message.call = Call::StaleCopy; }
 static void fillWithOnes(Message &message) {
@@ -211,6 +219,7 @@ static const Kind kKinds[] = {
     {"wrong-peer", Call::Group, Kind::Changed, changePeer},
     {"wrong-place", Call::CommSplit, Kind::Changed, reverseOrder},
     {"drop-registration", Call::Register, Kind::LeftOut},
+    {"wrong-window", Call::Register, Kind::Changed, moveWindow},
 
     {"drop-graph", Call::GraphLaunch, Kind::LeftOut},
     {"double-graph", Call::GraphLaunch, Kind::Twice},

@@ -191,12 +191,14 @@ static std::string splitLine(const CommSplit &c) {
       .number("comm", c.comm)
       .number("color", c.color)
       .number("key", c.key)
+      .number("cta_policy", c.ctaPolicy)
       .str();
 }
 
 static std::string registerLine(const Registration &r) {
   return Line("register")
       .number("comm", r.comm)
+      .number("symmetric", r.isSymmetric)
       .number("address", r.address)
       .number("bytes", r.bytes)
       .str();

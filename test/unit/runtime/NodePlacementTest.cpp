@@ -30,4 +30,30 @@ TEST(NodePlacement, NamesNodesThatShareAMachine) {
             "between machines");
 }
 
+TEST(NodePlacement, SaysNothingWhereInnerAxesStayOnMachines) {
+  const std::vector<std::string> four = {"a", "a", "b", "b"};
+  EXPECT_EQ(innerAxisWarning(four, {{"dp_shard", 2}, {"tp", 2}}), "");
+  EXPECT_EQ(innerAxisWarning(four, {{"dp_shard", 4}}), "");
+  EXPECT_EQ(innerAxisWarning(four, {}), "");
+  // No machine holds four ranks.
+  EXPECT_EQ(innerAxisWarning(four, {{"dp_shard", 1}, {"tp", 4}}), "");
+  EXPECT_EQ(innerAxisWarning({"a", "b", "b"}, {{"dp_shard", 1}, {"tp", 3}}),
+            "");
+}
+
+TEST(NodePlacement, NamesAnInnerAxisThatLeavesAMachine) {
+  EXPECT_EQ(
+      innerAxisWarning({"a", "b", "a", "b"}, {{"dp_shard", 2}, {"tp", 2}}),
+      "ranks 0 and 1 are neighbours along the mesh's tp axis but on different "
+      "machines, a and b: its transfers go over the network. Every machine has "
+      "2 ranks or more; number consecutive ranks on one machine (mpirun "
+      "--map-by slot, srun --distribution=block)");
+  // The axis in the middle, where the innermost stays.
+  EXPECT_NE(
+      innerAxisWarning({"a", "a", "b", "b", "a", "a", "b", "b"},
+                       {{"dp_replicate", 2}, {"dp_shard", 2}, {"tp", 2}})
+          .find("ranks 0 and 2 are neighbours along the mesh's dp_shard axis"),
+      std::string::npos);
+}
+
 } // namespace
