@@ -28,6 +28,11 @@ class OutOfTime(Exception):
     """The budget of the whole call is used up: what has been found is kept."""
 
 
+def failure(name, reason):
+    """A row of what failed."""
+    return {"name": name, "error": str(reason).strip().splitlines()[-1]}
+
+
 class Machine:
     def __init__(self, args):
         self.folder = os.path.abspath(args.folder)

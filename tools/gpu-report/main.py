@@ -3,6 +3,7 @@ import argparse
 import os
 import sys
 
+import bandwidth
 import correctness
 import prepare
 import report
@@ -27,6 +28,7 @@ CORRECTNESS = {
 SPEED = {
     "steps": speed.steps,
     "timeline": speed.timeline,
+    "bandwidth": bandwidth.bandwidth,
 }
 STAGES = {**CORRECTNESS, **SPEED}
 GROUPS = {"correctness": CORRECTNESS, "speed": SPEED, "all": STAGES}
@@ -62,7 +64,7 @@ def parsed():
                         help="of this whole call: what it leaves no time for is skipped, which "
                              "the report says (default: no budget)")
     parser.add_argument("--model", action="append", default=[], metavar="NAME",
-                        help="of steps and timeline, as '1B, 1 x 512'; several times for several "
+                        help="of steps, timeline and bandwidth, as '1B, 1 x 512'; several times for several "
                              "(default: all that prepare has made)")
     parser.add_argument("--torch", metavar="SCRIPT",
                         help="times PyTorch's step (default: torch_step.py beside this program)")

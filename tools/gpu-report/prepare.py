@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import operations
+import traffic
 
 # Sizes that make ranges of the arena end anywhere.
 TINY = ["--model.n_layers", 2, "--model.dim", 64, "--model.n_heads", 4, "--model.n_kv_heads", 2,
@@ -72,7 +73,7 @@ def prepare(root, args):
                  for name, n, settings in tiny(args.small)},
         "fast": make.pairs(args.small),
         "operations": make.operations(),
-        "timed": {"tiny": {"artifact": "tiny"}} if args.small else make.timed(),
+        "timed": make.timed_tiny() if args.small else make.timed(),
     }
     with open(os.path.join(folder, "prepared.json"), "w") as file:
         json.dump(prepared, file, indent=1)
@@ -159,9 +160,23 @@ class _Preparation:
     def timed(self):
         models = {}
         for name, shape in timed().items():
-            models[name] = {"artifact": f"timed-{len(models)}", "shape": shape}
-            self.artifact(models[name]["artifact"], 1, settings_of(shape))
+            artifact, settings = f"timed-{len(models)}", settings_of(shape)
+            self.artifact(artifact, 1, settings)
+            models[name] = {"artifact": artifact, "shape": shape,
+                            "traffic": self.traffic(artifact, settings)}
         return models
+
+    def timed_tiny(self):
+        return {"tiny": {"artifact": "tiny",
+                         "traffic": self.traffic("tiny", [*TINY, *NARROW])}}
+
+    def traffic(self, artifact, settings):
+        place = os.path.join(self.folder, "artifacts", artifact + ".mlir")
+        self._run(os.path.join(self.build, "bin", "fsdp-compile"), *settings, "--ranks", 1,
+                  "--compile.threads", 1, "--target=cuda", "--emit=mlir", "-o", place)
+        found = traffic.of_step(place, "train")
+        os.remove(place)
+        return found
 
     def operations(self):
         """Programs of single operations, and what the CPU prints of them."""

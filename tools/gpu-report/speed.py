@@ -3,16 +3,12 @@ import json
 import os
 import sys
 
-from machine import WARM_UP, Failed, seconds_of, steps_of
+from bandwidth import last_step
+from machine import Failed, failure, seconds_of, steps_of
 
-STREAMS = 4  # tracks of a trace
 OURS = {"fsdp": (), "fsdp --no-graph": ("--no-graph",)}
 # Those whose compilation takes long come last.
 TORCH = ("eager", "eager in a CUDA graph", "default", "reduce-overhead", "max-autotune")
-
-
-def _failure(name, reason):
-    return {"name": name, "error": str(reason).strip().splitlines()[-1]}
 
 
 def _ours(there, name, model):
@@ -25,7 +21,7 @@ def _ours(there, name, model):
                    "tokens/s": steps_of(ran)[-1]["tokens_per_second"],
                    "GB": 1e-9 * there.arena_of(model["artifact"])}
         except Failed as reason:
-            yield {**_failure(row, reason), "passed": False}
+            yield {**failure(row, reason), "passed": False}
 
 
 def _torch(there, name, model, ours):
@@ -43,7 +39,7 @@ def _torch(there, name, model, ours):
                    "torch / ours": found["seconds"] / ours if ours else "",
                    "GB": 1e-9 * found["bytes"]}
         except Failed as reason:
-            yield _failure(row, reason)
+            yield failure(row, reason)
             if "ModuleNotFoundError" in str(reason):
                 return
 
@@ -63,25 +59,13 @@ def steps(there):
         yield from _torch(there, name, model, seconds.get(name))
 
 
-def _events(there, model):
-    prefix = os.path.join(there.scratch("trace-of"), "trace")
-    there.train("timeline", model["artifact"], 1, WARM_UP + 1, dump=False, FSDP_TRACE=prefix)
-    with open(prefix + ".0.json") as file:
-        trace = json.load(file)
-    # After the tracks of the streams one marks steps and programs.
-    events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["tid"] < STREAMS]
-    if not events:
-        raise Failed("the trace has no event")
-    return events
-
-
 def timeline(there):
     """the kernels that take longest"""
     for name, model in there.timed().items():
         try:
-            events = _events(there, model)
+            events = last_step(there, model)
         except Failed as reason:
-            yield {**_failure(name, reason), "passed": False}
+            yield {**failure(name, reason), "passed": False}
             continue
         total = {}
         for event in events:
