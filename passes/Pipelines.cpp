@@ -99,6 +99,8 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
   // Libraries add in the type that they are given.
   expand.widenSums = options.compile.reduce == ReduceOrder::Fast;
   pm.addPass(createExpand(expand));
+  // Which gradients are summed over ranks, and so in f32, is known only now.
+  pm.addPass(createFoldCasts());
   // A rank's rows are its own now, however they are sharded over ranks, and the
   // gradients of the loss are there.
   if (options.compile.lossChunks != 1) {

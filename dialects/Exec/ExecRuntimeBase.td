@@ -54,6 +54,10 @@ class Exec_Real<string name, string value> : Exec_Argument<"double", name,
 class Exec_Sizes<string name, string value, string label> : Exec_Argument<
     "const int64_t *", name, "call.sizes(" # value # ", \"" # label # "\");">;
 
+/// The element type of every buffer of a list.
+class Exec_Types<string name, string buffers> : Exec_Argument<"const DType *", name,
+    "call.dtypes(elementsOf(*this, \"" # buffers # "\"), \"" # name # "\");">;
+
 class Exec_PointerTo<Exec_BufferSpec buffer> : Exec_Argument<
     !if(!eq(buffer.kind, "List"), "Ptrs", "Ptr"), buffer.name,
     !if(!eq(buffer.kind, "List"), "call.pointers(buffersOf", "call.pointer(bufferOf")

@@ -466,19 +466,19 @@ def Exec_NarrowOp : Exec_RuntimeOp<"narrow", "narrow",
 //===----------------------------------------------------------------------===//
 
 def Exec_AbsMaxOp : Exec_RuntimeOp<"abs_max", "absMax",
-    [BufList<"in", "f32", "elements...">], [Buf<"out", "f32", "">]> {
+    [BufList<"in", "float", "elements...">], [Buf<"out", "f32", "">]> {
   let summary = "The largest absolute value in several tensors";
   let prose = [{
-    Example: `exec.abs_max on compute (%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%m : memref<f32>)`
+    Example: `exec.abs_max on compute (%a, %b : memref<4x8xf32>, memref<8xbf16>) outs(%m : memref<f32>)`
 
     Constraints: 1. – 5. as of every operation of the runtime.
   }];
   let lowersFrom = "nn.abs_max";
-  let callArguments = [Exec_Counts<"in">];
+  let callArguments = [Exec_Counts<"in">, Exec_Types<"types", "in">];
 }
 
 def Exec_SumSquaresOp : Exec_RuntimeOp<"sum_squares", "sumSquares",
-    [Buf<"max", "f32", "">, BufList<"in", "f32", "elements...">], [Buf<"out", "i64", "2">]> {
+    [Buf<"max", "f32", "">, BufList<"in", "float", "elements...">], [Buf<"out", "i64", "2">]> {
   let summary = "Exact sum of squares at a power-of-two scale, as two digits";
   let prose = [{
     See nn.sum_squares.
@@ -488,7 +488,7 @@ def Exec_SumSquaresOp : Exec_RuntimeOp<"sum_squares", "sumSquares",
     Constraints: 1. – 5. as of every operation of the runtime.
   }];
   let lowersFrom = "nn.sum_squares";
-  let callArguments = [Exec_Counts<"in">];
+  let callArguments = [Exec_Counts<"in">, Exec_Types<"types", "in">];
 }
 
 def Exec_ClipCoefficientOp : Exec_RuntimeOp<"clip_coefficient", "clipCoefficient",
@@ -519,7 +519,7 @@ defvar adamwFirstMoments = BufList<"firstMoments", "f32", "elements...">;
 defvar adamwSecondMoments = BufList<"secondMoments", "f32", "elements...">;
 
 def Exec_AdamWOp : Exec_RuntimeOp<"adamw", "adamw",
-    [adamwParameters, adamwFirstMoments, adamwSecondMoments, BufList<"gradients", "f32", "elements...">,
+    [adamwParameters, adamwFirstMoments, adamwSecondMoments, BufList<"gradients", "float", "elements...">,
      Buf<"lr", "f32", "">, Buf<"step", "i32", "">, Buf<"coefficient", "f32", "">],
     [Updated<adamwParameters>, Updated<adamwFirstMoments>, Updated<adamwSecondMoments>]> {
   let summary = "One AdamW step over several parameters, in place";
@@ -537,7 +537,8 @@ def Exec_AdamWOp : Exec_RuntimeOp<"adamw", "adamw",
   }];
   let params = (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
   let callArguments = [Exec_Argument<"const AdamWDesc &", "d",
-      "call.reals({getBeta1(), getBeta2(), getEps(), getWeightDecay()});">, Exec_Counts<"parameters">];
+      "call.reals({getBeta1(), getBeta2(), getEps(), getWeightDecay()});">, Exec_Counts<"parameters">,
+      Exec_Types<"types", "gradients">];
 }
 
 #endif // FSDP_EXEC_RUNTIME_OPS

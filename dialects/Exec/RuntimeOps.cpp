@@ -129,6 +129,12 @@ SmallVector<int64_t> countsOf(RuntimeOpInterface op, StringRef name) {
   });
 }
 
+SmallVector<Type> elementsOf(RuntimeOpInterface op, StringRef name) {
+  return llvm::map_to_vector(buffersOf(op, name), [](Value buffer) {
+    return typeOf(buffer).getElementType();
+  });
+}
+
 /// The position of the first buffer that `specs` call `name`.
 static unsigned positionOf(Specs specs, ValueRange buffers, StringRef name) {
   unsigned at = 0, found = 0;

@@ -78,6 +78,9 @@ public:
   virtual void reals(llvm::ArrayRef<llvm::APFloat> values) = 0;
   /// A list in memory; `name` says what it holds.
   virtual void sizes(llvm::ArrayRef<int64_t> values, llvm::StringRef name) = 0;
+  /// The same for types; null where all are f32.
+  virtual void dtypes(llvm::ArrayRef<mlir::Type> elements,
+                      llvm::StringRef name) = 0;
   /// Null where the operand is left out.
   virtual void pointer(mlir::Value buffer) = 0;
   virtual void pointers(mlir::ValueRange buffers) = 0;
@@ -129,6 +132,9 @@ int64_t sizeOf(RuntimeOpInterface op, llvm::StringRef dimension);
 /// Elements of each of the buffers called `name`.
 llvm::SmallVector<int64_t> countsOf(RuntimeOpInterface op,
                                     llvm::StringRef name);
+/// Their element types.
+llvm::SmallVector<mlir::Type> elementsOf(RuntimeOpInterface op,
+                                         llvm::StringRef name);
 /// What BufferSpec::updates says of an output.
 std::optional<unsigned> updatedInput(RuntimeOpInterface op, unsigned output);
 

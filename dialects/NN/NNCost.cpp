@@ -115,10 +115,10 @@ int64_t EmbeddingOp::getBytes() {
   return bytesOf(getIndices().getType()) + 2 * bytesOf(getType());
 }
 
-// Beside the gradient, a parameter and two moments are read and written.
+// Beside the gradient, a parameter and two moments are read and written in f32.
 int64_t AdamWOp::getBytes() {
-  CheckedSize bytes = 0;
+  CheckedSize bytes = elementsOfAll(getGradients()) * 6 * sizeof(float);
   for (Value gradient : getGradients())
-    bytes += CheckedSize(bytesOf(gradient.getType())) * 7;
+    bytes += bytesOf(gradient.getType());
   return bytes.saturated();
 }

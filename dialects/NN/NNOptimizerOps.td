@@ -7,15 +7,16 @@ include "dialects/NN/NNBase.td"
 def NN_AbsMaxOp : NN_PureOp<"abs_max"> {
   let summary = "Largest absolute value of several tensors";
   let prose = [{
-    First step of the exact gradient norm. If an element is NaN, the result is NaN.
+    First step of the exact gradient norm. If an element is NaN, the result is NaN. Tensors may be f32 or bf16,
+    which is widened as it is read: that is exact.
 
-    Example: `%m = nn.abs_max %g0, %g1 : tensor<4x8xf32>, tensor<8xf32> -> tensor<f32>`
+    Example: `%m = nn.abs_max %g0, %g1 : tensor<4x8xf32>, tensor<8xbf16> -> tensor<f32>`
   }];
   let sharding = NN_OwnRule<"every dimension of all operands, over storage axes too; the result is a partial maximum">;
   let linear = NN_NotLinear;
   let flops = NN_OwnFlops<"1 for each element of `inputs`">;
   let precision = NN_LaterPrecision;
-  let arguments = (ins Variadic<RankedTensorOf<[F32]>>:$inputs);
+  let arguments = (ins Variadic<RankedTensorOf<[F32, BF16]>>:$inputs);
   let results = (outs RankedTensorOf<[F32]>:$result);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
@@ -27,7 +28,7 @@ def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
     Divides each element by the smallest power of two that is at least `max`, squares it in f64 (exactly) and
     splits the square into two 24-bit digits. Each digit is summed in an int64. Integer sums do not depend on
     order, so the norm is independent of sharding, buckets and ranks. A non-finite or zero `max` produces
-    zeros.
+    zeros. Tensors may be f32 or bf16, which is widened as it is read: that is exact.
 
     Example: `%s = nn.sum_squares %m, %g0, %g1 : tensor<f32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<2xi64>`
 
@@ -37,7 +38,7 @@ def NN_SumSquaresOp : NN_PureOp<"sum_squares"> {
   let linear = NN_NotLinear;
   let flops = NN_OwnFlops<"6 for each element of `inputs`">;
   let precision = NN_LaterPrecision;
-  let arguments = (ins RankedTensorOf<[F32]>:$max, Variadic<RankedTensorOf<[F32]>>:$inputs);
+  let arguments = (ins RankedTensorOf<[F32]>:$max, Variadic<RankedTensorOf<[F32, BF16]>>:$inputs);
   let results = (outs RankedTensorOf<[I64]>:$result);
   let assemblyFormat = "$max `,` $inputs attr-dict `:` type($max) `,` type($inputs) `->` type($result)";
   let hasVerifier = 1;
@@ -81,7 +82,8 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
     ```
 
     in place. `lr` is the learning rate of this step, `step` its number t (from 1). The op works element by
-    element and so does not depend on sharding. If `coefficient` is NaN, nothing changes.
+    element and so does not depend on sharding. If `coefficient` is NaN, nothing changes. Gradients may be f32 or
+    bf16, which is widened as it is read: that is exact.
 
     Example:
     ```mlir
@@ -97,7 +99,7 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
   let arguments = (ins FlatSymbolRefArrayAttr:$parameters,
                        FlatSymbolRefArrayAttr:$first_moments,
                        FlatSymbolRefArrayAttr:$second_moments,
-                       Variadic<RankedTensorOf<[F32]>>:$gradients,
+                       Variadic<RankedTensorOf<[F32, BF16]>>:$gradients,
                        NN_F32Scalar:$lr, NN_I32Scalar:$step,
                        NN_F32Scalar:$coefficient,
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);

@@ -30,9 +30,7 @@ public:
   void group(Operation *op, FlatSymbolRefAttr mesh, ArrayAttr axes) override {
     number(tables.group(op, mesh, axes));
   }
-  void dtype(Type element) override {
-    add(("DType::" + dtypeName(exec::dtypeOf(element))).str());
-  }
+  void dtype(Type element) override { add(spell(element)); }
   void number(int64_t value) override { add(std::to_string(value)); }
   void boolean(bool value) override { add(value ? "true" : "false"); }
   void real(const llvm::APFloat &value) override {
@@ -46,6 +44,11 @@ public:
   void sizes(ArrayRef<int64_t> values, StringRef name) override {
     add(tables.sizeList(values, name));
   }
+  void dtypes(ArrayRef<Type> elements, StringRef name) override {
+    bool areWide = llvm::all_of(elements, [](Type t) { return t.isF32(); });
+    add(areWide ? "nullptr"
+                : tables.typeList(llvm::map_to_vector(elements, spell), name));
+  }
   void pointer(Value buffer) override {
     add(buffer ? spellPointer(buffer) : "nullptr");
   }
@@ -58,6 +61,9 @@ public:
 
 private:
   void add(std::string text) { arguments.push_back(std::move(text)); }
+  static std::string spell(Type element) {
+    return ("DType::" + dtypeName(exec::dtypeOf(element))).str();
+  }
   static std::string braced(ArrayRef<std::string> items) {
     return "{" + llvm::join(items, ", ") + "}";
   }

@@ -171,6 +171,10 @@ std::string Tables::sizeList(ArrayRef<int64_t> values, StringRef wanted) {
   return sizes.entry(list, wanted);
 }
 
+std::string Tables::typeList(ArrayRef<std::string> values, StringRef wanted) {
+  return types.entry(llvm::join(values, ", "), wanted);
+}
+
 void Table::printLists(llvm::raw_ostream &os, StringRef title, StringRef type,
                        StringRef prefix) const {
   if (!entries.empty())
@@ -216,4 +220,5 @@ void Tables::print(llvm::raw_ostream &os) const {
                     "the result,\n// group, tensors, what they serve.",
                     "CollectiveDesc", "collectives");
   sizes.printLists(os, "Sizes that calls refer to.", "int64_t", "");
+  types.printLists(os, "Types that calls refer to.", "DType", "");
 }

@@ -110,8 +110,9 @@ private:
 struct Tables {
   Table gemms, attentions, groups, collectives, collectiveItems;
   bool hasViews = false; // an attention with a window or a cap
-  /// Lists of sizes that calls point to, printed before the programs.
-  Table sizes;
+  /// Lists of sizes and of types that calls point to, printed before the
+  /// programs.
+  Table sizes, types;
 
   /// Names of the entries for these.
   std::string gemm(const rt::GemmDesc &desc);
@@ -122,6 +123,9 @@ struct Tables {
                mlir::ArrayAttr axes);
   /// The name of an array of int64_t with these values.
   std::string sizeList(llvm::ArrayRef<int64_t> values, llvm::StringRef wanted);
+  /// Of an array of DType.
+  std::string typeList(llvm::ArrayRef<std::string> values,
+                       llvm::StringRef wanted);
   void print(llvm::raw_ostream &os) const;
 };
 

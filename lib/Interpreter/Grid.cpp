@@ -229,7 +229,7 @@ void Run::adamw(nn::AdamWOp op) {
           .update(g, tensors[0][rank], tensors[1][rank], tensors[2][rank]);
     }
     for (int which = 0; which < 3; ++which) {
-      roundAs(gradient, tensors[which]);
+      roundAs(op.getLr(), tensors[which]); // all state is f32
       state.write(names[which], names[which], std::move(tensors[which]));
     }
   }

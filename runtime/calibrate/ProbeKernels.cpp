@@ -56,17 +56,17 @@ static void runAdamW(Context &c, int64_t count, Ptr in, Ptr out) {
   static int32_t step = 3;
   auto scalar = [](auto &value) { return reinterpret_cast<Ptr>(&value); };
   int64_t bytes = count * 4;
-  adamw(c, Stream::Compute, {0.9, 0.95, 1e-8, 0.1}, &count, {out},
+  adamw(c, Stream::Compute, {0.9, 0.95, 1e-8, 0.1}, &count, nullptr, {out},
         {out + bytes}, {out + 2 * bytes}, {in}, scalar(lr), scalar(step),
         scalar(coefficient));
 }
 
 static void runAbsMax(Context &c, int64_t count, Ptr in, Ptr out) {
-  absMax(c, Stream::Compute, &count, {in}, out);
+  absMax(c, Stream::Compute, &count, nullptr, {in}, out);
 }
 
 static void runSumSquares(Context &c, int64_t count, Ptr in, Ptr out) {
-  sumSquares(c, Stream::Compute, &count, in, {in}, out);
+  sumSquares(c, Stream::Compute, &count, nullptr, in, {in}, out);
 }
 
 // Of a model: the rows of a table, a vocabulary, the elements of a head.

@@ -36,6 +36,18 @@ static const float *floats(Ptrs list, size_t i) {
   return reinterpret_cast<const float *>(list.begin()[i]);
 }
 
+/// Calls body(kernels, data) with the kernels for the type of tensor i, whose
+/// elements from `at` on are the data.
+template <typename Body>
+static void forType(const DType *types, Ptrs list, size_t i, int64_t at,
+                    const Body &body) {
+  if (types && types[i] == DType::BF16)
+    body(kernels().optimizerBF16,
+         reinterpret_cast<const BF16 *>(list.begin()[i]) + at);
+  else
+    body(kernels().optimizerF32, floats(list, i) + at);
+}
+
 void fsdp::rt::narrow(Context &context, Stream stream, const int64_t *counts,
                       Ptrs in, Ptrs out) {
   CpuContext &c = cpuContext(context);
@@ -48,13 +60,16 @@ void fsdp::rt::narrow(Context &context, Stream stream, const int64_t *counts,
 }
 
 void fsdp::rt::absMax(Context &context, Stream stream, const int64_t *counts,
-                      Ptrs in, Ptr out) {
+                      const DType *types, Ptrs in, Ptr out) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "abs_max");
   Timeline::Span span(c.timeline, stream, "abs_max", int64_t(in.size()));
   std::atomic<uint32_t> largest{0};
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
-    uint32_t bits = kernels().absMaxBits(floats(in, t) + at, n);
+    uint32_t bits = 0;
+    forType(types, in, t, at, [&](const auto &kernels, const auto *x) {
+      bits = kernels.absMaxBits(x, n);
+    });
     uint32_t seen = largest.load();
     while (bits > seen && !largest.compare_exchange_weak(seen, bits)) {
     }
@@ -72,7 +87,8 @@ static int scaleExponent(float max) {
 }
 
 void fsdp::rt::sumSquares(Context &context, Stream stream,
-                          const int64_t *counts, Ptr max, Ptrs in, Ptr out) {
+                          const int64_t *counts, const DType *types, Ptr max,
+                          Ptrs in, Ptr out) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "sum_squares");
   Timeline::Span span(c.timeline, stream, "sum_squares", int64_t(in.size()));
@@ -82,7 +98,9 @@ void fsdp::rt::sumSquares(Context &context, Stream stream,
     double inverse = std::ldexp(1.0, -scaleExponent(largest));
     forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
       int64_t sums[2] = {0, 0};
-      kernels().sumSquares(floats(in, t) + at, n, inverse, sums);
+      forType(types, in, t, at, [&](const auto &kernels, const auto *x) {
+        kernels.sumSquares(x, n, inverse, sums);
+      });
       high += sums[0];
       low += sums[1];
     });
@@ -115,9 +133,9 @@ void fsdp::rt::clipCoefficient(Context &context, Stream stream, double maxNorm,
 }
 
 void fsdp::rt::adamw(Context &context, Stream stream, const AdamWDesc &d,
-                     const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
-                     Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
-                     Ptr coefficient) {
+                     const int64_t *counts, const DType *types, Ptrs parameters,
+                     Ptrs firstMoments, Ptrs secondMoments, Ptrs gradients,
+                     Ptr lr, Ptr step, Ptr coefficient) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "adamw");
   if (std::isnan(*reinterpret_cast<const float *>(coefficient)))
@@ -132,9 +150,11 @@ void fsdp::rt::adamw(Context &context, Stream stream, const AdamWDesc &d,
   };
   forEachPart(c, counts, parameters.size(),
               [&](size_t i, int64_t begin, int64_t n) {
-                kernels().adamw(s, n, at(parameters, i) + begin,
-                                at(firstMoments, i) + begin,
-                                at(secondMoments, i) + begin,
-                                floats(gradients, i) + begin);
+                forType(types, gradients, i, begin,
+                        [&](const auto &kernels, const auto *gradient) {
+                          kernels.adamw(s, n, at(parameters, i) + begin,
+                                        at(firstMoments, i) + begin,
+                                        at(secondMoments, i) + begin, gradient);
+                        });
               });
 }

@@ -50,6 +50,14 @@ template <typename T> struct ReferenceAttentionKernels {
   Rows forward, queryGrads, keyGrads;
 };
 
+/// For gradients of type T; all else is f32.
+template <typename T> struct OptimizerKernels {
+  uint32_t (*absMaxBits)(const T *x, int64_t n);
+  void (*sumSquares)(const T *x, int64_t n, double inverse, int64_t *sums);
+  void (*adamw)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,
+                const T *g);
+};
+
 struct Kernels {
   // bf16 <-> f32, `rows` rows of `cols` elements at the given strides.
   void (*widen)(const BF16 *in, int64_t inStride, float *out, int64_t outStride,
@@ -116,10 +124,8 @@ struct Kernels {
   void (*crossEntropyGradBF16)(const BF16 *x, int64_t n, float lse,
                                int64_t target, float g, BF16 *out);
 
-  uint32_t (*absMaxBits)(const float *x, int64_t n);
-  void (*sumSquares)(const float *x, int64_t n, double inverse, int64_t *sums);
-  void (*adamw)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,
-                const float *g);
+  OptimizerKernels<float> optimizerF32;
+  OptimizerKernels<BF16> optimizerBF16;
 };
 
 /// The kernels for this CPU.

@@ -7,11 +7,11 @@ namespace {
 
 /// The order of absolute values of floats is that of their bits, and a NaN is
 /// above infinity: the integer maximum needs no case for it.
-uint32_t absMaxBits(const float *x, int64_t n) {
+template <typename T> uint32_t absMaxBits(const T *x, int64_t n) {
   uint32_t m = 0;
 #pragma omp simd reduction(max : m)
   for (int64_t i = 0; i < n; ++i) {
-    uint32_t b = math::bitsOf(x[i]) & 0x7fffffffu;
+    uint32_t b = math::bitsOf(math::widen(x[i])) & 0x7fffffffu;
     m = b > m ? b : m;
   }
   return m;
@@ -19,11 +19,12 @@ uint32_t absMaxBits(const float *x, int64_t n) {
 
 /// Adds the two 24-bit digits of each (x * inverse)^2 to sums[0] and sums[1].
 /// The square of a 24-bit mantissa is exact in f64, and so is each digit.
-void sumSquares(const float *x, int64_t n, double inverse, int64_t *sums) {
+template <typename T>
+void sumSquares(const T *x, int64_t n, double inverse, int64_t *sums) {
   int64_t high = 0, low = 0;
 #pragma omp simd reduction(+ : high, low)
   for (int64_t i = 0; i < n; ++i) {
-    double s = double(x[i]) * inverse;
+    double s = double(math::widen(x[i])) * inverse;
     double y = s * s * 16777216.0;
     int32_t h = int32_t(y);
     int32_t l = int32_t((y - double(h)) * 16777216.0);
@@ -34,13 +35,14 @@ void sumSquares(const float *x, int64_t n, double inverse, int64_t *sums) {
   sums[1] += low;
 }
 
+template <typename T>
 void adamw(const AdamWStep &step, int64_t n, float *__restrict parameter,
            float *__restrict first, float *__restrict second,
-           const float *__restrict gradient) {
+           const T *__restrict gradient) {
   const AdamWStep s = step;
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    float g = gradient[i] * s.coefficient;
+    float g = math::widen(gradient[i]) * s.coefficient;
     float p = parameter[i];
     p = p - s.decay * p;
     float m = first[i];
@@ -56,7 +58,6 @@ void adamw(const AdamWStep &step, int64_t n, float *__restrict parameter,
 } // namespace
 
 void fsdp::rt::FSDP_ISA::addOptimizerKernels(Kernels &k) {
-  k.absMaxBits = absMaxBits;
-  k.sumSquares = sumSquares;
-  k.adamw = adamw;
+  k.optimizerF32 = {absMaxBits<float>, sumSquares<float>, adamw<float>};
+  k.optimizerBF16 = {absMaxBits<BF16>, sumSquares<BF16>, adamw<BF16>};
 }

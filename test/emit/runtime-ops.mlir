@@ -126,14 +126,15 @@ exec.program @p arena 65536 {
   %n1 = exec.alloc at 47616 "n1" : memref<8xbf16>
   // CHECK: narrow(c, Stream::Compute, counts, {p0_, p1_}, {n0_, n1_});
   exec.narrow on compute (%p0, %p1 : memref<4x8xf32>, memref<8xf32>) outs(%n0, %n1 : memref<4x8xbf16>, memref<8xbf16>)
-  // CHECK: absMax(c, Stream::Compute, counts, {g0_, g1_}, gmax_);
+  // CHECK: absMax(c, Stream::Compute, counts, nullptr, {g0_, g1_}, gmax_);
   exec.abs_max on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
-  // CHECK: sumSquares(c, Stream::Compute, counts, gmax_, {g0_, g1_}, gsum_);
-  exec.sum_squares on compute (%max, %g0, %g1 : memref<f32>, memref<4x8xf32>, memref<8xf32>) outs(%sum : memref<2xi64>)
+  // What is not all f32 has a list of types.
+  // CHECK: sumSquares(c, Stream::Compute, counts, types, gmax_, {n0_, g1_}, gsum_);
+  exec.sum_squares on compute (%max, %n0, %g1 : memref<f32>, memref<4x8xbf16>, memref<8xf32>) outs(%sum : memref<2xi64>)
   // CHECK: clipCoefficient(c, Stream::Compute, 1.0, 1, gmax_, gsum_, norm_, clip_);
   exec.clip_coefficient on compute (%max, %sum : memref<f32>, memref<2xi64>) outs(%norm, %clip : memref<f32>, memref<f32>) {max_norm = 1.0 : f64}
-  // CHECK: adamw(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts, {p0_, p1_}, {m0_,
-  // CHECK-NEXT: m1_}, {v0_, v1_}, {g0_, g1_}, lr_, step_, clip_);
+  // CHECK: adamw(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts, nullptr, {p0_,
+  // CHECK-NEXT: p1_}, {m0_, m1_}, {v0_, v1_}, {g0_, g1_}, lr_, step_, clip_);
   exec.adamw on compute (%p0, %p1, %m0, %m1, %v0, %v1, %g0, %g1, %lr, %step, %clip : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
       outs(%p0, %p1, %m0, %m1, %v0, %v1 : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>)
       {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}

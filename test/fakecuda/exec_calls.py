@@ -34,12 +34,14 @@ def _words(text):
 
 
 def _tensors(lists):
-    """Optimizer.cu: elements, first blocks and pointers of 48 tensors."""
+    """Optimizer.cu: of 48 tensors elements, first blocks, pointers and whether the last
+    is to bf16."""
     def decode(data, place):
         count = struct.unpack_from("<i", data)[0]
-        words = struct.unpack(f"<{48 + 49 + 48 * lists}Q", data[8:])
+        words = struct.unpack_from(f"<{48 + 49 + 48 * lists}Q", data, 8)
         pointers = [[place(a) for a in words[97 + 48 * l:][:count]] for l in range(lists)]
-        return count, list(words[:count]), list(words[48:48 + count + 1]), pointers
+        narrow = list(data[8 * (1 + 48 + 49 + 48 * lists):][:count])
+        return count, list(words[:count]), list(words[48:48 + count + 1]), pointers, narrow
     return decode
 
 
@@ -380,37 +382,35 @@ def with_progress(op, calls, run, program, number):
 # The optimizer
 #===------------------------------------------------------------------------===#
 
-def _tensor_launches(op, kernel, counts, lists, pointers, values=()):
-    """As many tensors a launch as its parameters have room for."""
-    calls = []
+def _tensor_launches(op, kernel, kinds, lists, pointers, values=()):
+    """As many tensors a launch as its parameters have room for; `kinds` of the last list."""
+    counts, calls = [exec_text.elements(kind)[0] for kind in kinds], []
+    narrow = [int(exec_text.elements(kind)[1] == "bf16") for kind in kinds]
     for begin in range(0, len(counts), 48):
         part = counts[begin:begin + 48]
         first = [0]
         for count in part:
             first.append(first[-1] + ceil_div(count, 4096))
-        tensors = (len(part), part, first, [l[begin:begin + 48] for l in lists])
+        tensors = (len(part), part, first, [l[begin:begin + 48] for l in lists],
+                   narrow[begin:begin + 48])
         if first[-1] > 0:
             calls.append(launch(op.stream, kernel, first[-1], (256, 1), pointers,
                                 [tensors, *values]))
     return calls
 
 
-def _counts(kinds):
-    return [exec_text.elements(kind)[0] for kind in kinds]
-
-
 def _narrow(op):
-    return _tensor_launches(op, "narrowElements", _counts(op.in_kinds), [op.ins, op.outs], [])
+    return _tensor_launches(op, "narrowElements", op.in_kinds, [op.ins, op.outs], [])
 
 
 def _abs_max(op):
     return [fill(op.stream, op.outs[0], 4)] + _tensor_launches(
-        op, "absMaxBits", _counts(op.in_kinds), [op.ins], op.outs)
+        op, "absMaxBits", op.in_kinds, [op.ins], op.outs)
 
 
 def _sum_squares(op):
     return [fill(op.stream, op.outs[0], 16)] + _tensor_launches(
-        op, "squareDigits", _counts(op.in_kinds[1:]), [op.ins[1:]], [op.ins[0], op.outs[0]])
+        op, "squareDigits", op.in_kinds[1:], [op.ins[1:]], [op.ins[0], op.outs[0]])
 
 
 def _clip_coefficient(op):
@@ -423,7 +423,7 @@ def _adamw(op):
     tensors = len(op.outs) // 3
     lists = [op.ins[l * tensors:(l + 1) * tensors] for l in range(4)]
     numbers = tuple(float(op.value(n)) for n in ("beta1", "beta2", "eps", "weight_decay"))
-    return _tensor_launches(op, "adamwStep", _counts(op.in_kinds[:tensors]), lists,
+    return _tensor_launches(op, "adamwStep", op.in_kinds[3 * tensors:4 * tensors], lists,
                             op.ins[4 * tensors:], [numbers])
 
 

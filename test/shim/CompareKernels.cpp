@@ -96,11 +96,12 @@ void copyBox(Context &, Stream, DType, int, const int64_t *, const int64_t *,
 void fillZero(Context &, Stream, Ptr, int64_t) {}
 void shardOf(Context &, Stream, int, int64_t, int64_t, Ptr, Ptr) {}
 void narrow(Context &, Stream, const int64_t *, Ptrs, Ptrs) {}
-void absMax(Context &, Stream, const int64_t *, Ptrs, Ptr) {}
-void sumSquares(Context &, Stream, const int64_t *, Ptr, Ptrs, Ptr) {}
+void absMax(Context &, Stream, const int64_t *, const DType *, Ptrs, Ptr) {}
+void sumSquares(Context &, Stream, const int64_t *, const DType *, Ptr, Ptrs,
+                Ptr) {}
 void clipCoefficient(Context &, Stream, double, int64_t, Ptr, Ptr, Ptr, Ptr) {}
-void adamw(Context &, Stream, const AdamWDesc &, const int64_t *, Ptrs, Ptrs,
-           Ptrs, Ptrs, Ptr, Ptr, Ptr) {}
+void adamw(Context &, Stream, const AdamWDesc &, const int64_t *, const DType *,
+           Ptrs, Ptrs, Ptrs, Ptrs, Ptr, Ptr, Ptr) {}
 
 } // namespace fsdp::rt
 

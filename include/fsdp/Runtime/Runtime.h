@@ -112,15 +112,17 @@ void shardOf(Context &c, Stream s, int group, int64_t bytes, int64_t partBytes,
              Ptr in, Ptr out);
 
 //===----------------------------------------------------------------------===//
-// Several tensors at once: counts[i] elements of tensor i
+// Several tensors at once: counts[i] elements of tensor i, of types[i], which
+// is f32 or bf16; null: all are f32
 //===----------------------------------------------------------------------===//
 
 /// f32 to bf16, rounded to nearest, ties to even.
 void narrow(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptrs out);
 
-void absMax(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptr out);
-void sumSquares(Context &c, Stream s, const int64_t *counts, Ptr max, Ptrs in,
-                Ptr out);
+void absMax(Context &c, Stream s, const int64_t *counts, const DType *types,
+            Ptrs in, Ptr out);
+void sumSquares(Context &c, Stream s, const int64_t *counts, const DType *types,
+                Ptr max, Ptrs in, Ptr out);
 /// `sum` holds `sums` pairs of digits.
 void clipCoefficient(Context &c, Stream s, double maxNorm, int64_t sums,
                      Ptr max, Ptr sum, Ptr norm, Ptr coefficient);
@@ -128,9 +130,11 @@ void clipCoefficient(Context &c, Stream s, double maxNorm, int64_t sums,
 struct AdamWDesc {
   double beta1, beta2, eps, weightDecay;
 };
+/// The types are those of gradients.
 void adamw(Context &c, Stream s, const AdamWDesc &d, const int64_t *counts,
-           Ptrs parameters, Ptrs firstMoments, Ptrs secondMoments,
-           Ptrs gradients, Ptr lr, Ptr step, Ptr coefficient);
+           const DType *types, Ptrs parameters, Ptrs firstMoments,
+           Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
+           Ptr coefficient);
 
 //===----------------------------------------------------------------------===//
 // Emitted kernels

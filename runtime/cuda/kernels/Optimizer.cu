@@ -18,12 +18,30 @@ namespace fsdp::rt::device {
 constexpr int kTensors = 48;
 constexpr int64_t kElements = 16 * gpu::kThreads; // of one block
 
-/// `Lists` pointers per tensor; tensor i has the blocks from firstBlock[i] on.
+/// `Lists` pointers per tensor, the last of them to bf16 if isNarrow says so;
+/// tensor i has the blocks from firstBlock[i] on.
 template <int Lists> struct Tensors {
   int count = 0;
   int64_t elements[kTensors], firstBlock[kTensors + 1];
   float *data[Lists][kTensors];
+  bool isNarrow[kTensors];
 };
+
+/// Neighbours of the last list, widened.
+template <int N, int Lists>
+FSDP_DEVICE gpu::Vector<float, N> loadLast(const Tensors<Lists> &t, int tensor,
+                                           int64_t first) {
+  const float *data = t.data[Lists - 1][tensor];
+  if (!t.isNarrow[tensor])
+    return gpu::load<N>(data + first);
+  const auto narrow =
+      gpu::load<N>(reinterpret_cast<const BF16 *>(data) + first);
+  gpu::Vector<float, N> wide;
+  FSDP_UNROLL
+  for (int i = 0; i < N; ++i)
+    wide[i] = math::widen(narrow[i]);
+  return wide;
+}
 
 /// Floats that a thread takes at a time.
 constexpr int kVector = 4;
@@ -52,13 +70,14 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
 
 } // namespace fsdp::rt::device
 
-/// Calls launch(tensors, shape) for as many tensors at a time as fit.
+/// Calls launch(tensors, shape) for as many tensors at a time as fit. `types`
+/// are those of the last list.
 template <int Lists, typename Launch>
-static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
-                       const Launch &launch) {
+static void forTensors(const int64_t *counts, const DType *types,
+                       const Ptrs (&lists)[Lists], const Launch &launch) {
   size_t size = lists[0].size();
   for (size_t begin = 0; begin < size; begin += kTensors) {
-    Tensors<Lists> t;
+    Tensors<Lists> t{};
     t.firstBlock[0] = 0;
     for (size_t i = begin; i < size && t.count < kTensors; ++i, ++t.count) {
       t.elements[t.count] = counts[i];
@@ -66,6 +85,7 @@ static void forTensors(const int64_t *counts, const Ptrs (&lists)[Lists],
           t.firstBlock[t.count] + gpu::blocksOf(counts[i], kElements);
       for (int l = 0; l < Lists; ++l)
         t.data[l][t.count] = as<float>(lists[l].begin()[i]);
+      t.isNarrow[t.count] = types && types[i] == DType::BF16;
     }
     int64_t blocks = t.firstBlock[t.count];
     if (blocks > 0)
@@ -96,7 +116,7 @@ __global__ void narrowElements(Tensors<2> t) {
 void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
                       Ptrs out) {
   ObservedCall call(c);
-  forTensors<2>(counts, {in, out},
+  forTensors<2>(counts, /*types=*/nullptr, {in, out},
                 [&](const Tensors<2> &t, const gpu::LaunchShape &shape) {
                   gpu::startWith(c, stream, "narrow", narrowElements, shape, t);
                 });
@@ -117,7 +137,7 @@ __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
   __syncthreads();
   unsigned mine = 0;
   forElements(t, [&](auto count, int tensor, int64_t first) {
-    const auto x = gpu::load<count.value>(t.data[0][tensor] + first);
+    const auto x = loadLast<count.value>(t, tensor, first);
     FSDP_UNROLL
     for (int i = 0; i < count.value; ++i) {
       const unsigned bits = math::bitsOf(x[i]) & 0x7fffffffu;
@@ -132,11 +152,11 @@ __global__ void absMaxBits(Tensors<1> t, unsigned *out) {
 
 } // namespace fsdp::rt::device
 
-void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts, Ptrs in,
-                      Ptr out) {
+void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts,
+                      const DType *types, Ptrs in, Ptr out) {
   ObservedCall call(c);
   fillZero(c, stream, out, sizeof(float));
-  forTensors<1>(counts, {in},
+  forTensors<1>(counts, types, {in},
                 [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
                   gpu::startWith(c, stream, "abs_max", absMaxBits, shape, t,
                                  as<unsigned>(out));
@@ -186,7 +206,7 @@ __global__ void squareDigits(Tensors<1> t, const float *max,
     const double inverse = powerOfTwo(-scaleExponent(*max));
     unsigned long long h = 0, l = 0;
     forElements(t, [&](auto count, int tensor, int64_t first) {
-      const auto x = gpu::load<count.value>(t.data[0][tensor] + first);
+      const auto x = loadLast<count.value>(t, tensor, first);
       FSDP_UNROLL
       for (int i = 0; i < count.value; ++i) {
         const double s = double(x[i]) * inverse;
@@ -209,14 +229,15 @@ __global__ void squareDigits(Tensors<1> t, const float *max,
 } // namespace fsdp::rt::device
 
 void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
-                          Ptr max, Ptrs in, Ptr out) {
+                          const DType *types, Ptr max, Ptrs in, Ptr out) {
   ObservedCall call(c);
   fillZero(c, stream, out, 2 * sizeof(int64_t));
-  forTensors<1>(
-      counts, {in}, [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
-        gpu::startWith(c, stream, "sum_squares", squareDigits, shape, t,
-                       as<float>(max), as<unsigned long long>(out));
-      });
+  forTensors<1>(counts, types, {in},
+                [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "sum_squares", squareDigits, shape,
+                                 t, as<float>(max),
+                                 as<unsigned long long>(out));
+                });
 }
 
 //===----------------------------------------------------------------------===//
@@ -276,7 +297,7 @@ __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
     auto parameter = gpu::load<n>(t.data[0][tensor] + at);
     auto first = gpu::load<n>(t.data[1][tensor] + at);
     auto second = gpu::load<n>(t.data[2][tensor] + at);
-    const auto gradient = gpu::load<n>(t.data[3][tensor] + at);
+    const auto gradient = loadLast<n>(t, tensor, at);
     FSDP_UNROLL
     for (int i = 0; i < n; ++i) {
       const float g = gradient[i] * s.coefficient;
@@ -295,11 +316,12 @@ __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
 } // namespace fsdp::rt::device
 
 void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
-                     const int64_t *counts, Ptrs parameters, Ptrs firstMoments,
-                     Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
-                     Ptr coefficient) {
+                     const int64_t *counts, const DType *types, Ptrs parameters,
+                     Ptrs firstMoments, Ptrs secondMoments, Ptrs gradients,
+                     Ptr lr, Ptr step, Ptr coefficient) {
   ObservedCall call(c);
-  forTensors<4>(counts, {parameters, firstMoments, secondMoments, gradients},
+  forTensors<4>(counts, types,
+                {parameters, firstMoments, secondMoments, gradients},
                 [&](const Tensors<4> &t, const gpu::LaunchShape &shape) {
                   gpu::startWith(c, stream, "adamw", adamwStep, shape, t, d,
                                  as<float>(lr), as<int32_t>(step),

@@ -773,10 +773,10 @@ exec.program @p {
 // abs_max 2
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>
-  %1 = exec.alloc : memref<4xbf16>
+  %1 = exec.alloc : memref<4xi32>
   %2 = exec.alloc : memref<f32>
-  // expected-error @below {{needs 'in' of f32, got 'memref<4xbf16>'}}
-  exec.abs_max on compute (%0, %1 : memref<4xf32>, memref<4xbf16>) outs(%2 : memref<f32>)
+  // expected-error @below {{needs 'in' of f32 or bf16, got 'memref<4xi32>'}}
+  exec.abs_max on compute (%0, %1 : memref<4xf32>, memref<4xi32>) outs(%2 : memref<f32>)
 }
 
 // -----

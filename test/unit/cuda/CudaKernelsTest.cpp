@@ -291,15 +291,16 @@ TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
     uint32_t largest = 0, gotLargest = 0;
     int64_t digits[2] = {}, gotDigits[2] = {};
     for (size_t i = 0; i < counts.size(); ++i)
-      largest = std::max(largest,
-                         kernels().absMaxBits(lists[6][i].data(), counts[i]));
-    absMax(noContext(), S, counts.data(), {p[2][0], p[2][1], p[2][2]},
+      largest = std::max(largest, kernels().optimizerF32.absMaxBits(
+                                      lists[6][i].data(), counts[i]));
+    absMax(noContext(), S, counts.data(), nullptr, {p[2][0], p[2][1], p[2][2]},
            reinterpret_cast<Ptr>(&gotLargest));
     EXPECT_EQ(gotLargest, largest);
     double inverse = powerOfTwo(-scaleExponent(math::fromBits(largest)));
     for (size_t i = 0; i < counts.size(); ++i)
-      kernels().sumSquares(lists[6][i].data(), counts[i], inverse, digits);
-    sumSquares(noContext(), S, counts.data(),
+      kernels().optimizerF32.sumSquares(lists[6][i].data(), counts[i], inverse,
+                                        digits);
+    sumSquares(noContext(), S, counts.data(), nullptr,
                reinterpret_cast<Ptr>(&gotLargest), {p[2][0], p[2][1], p[2][2]},
                reinterpret_cast<Ptr>(gotDigits));
     EXPECT_EQ(gotDigits[0], digits[0]);
@@ -310,17 +311,74 @@ TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
     int32_t step = 3;
     AdamWStep scalars = adamwScalars(desc, lr, step, coefficient);
     for (size_t i = 0; i < counts.size(); ++i)
-      kernels().adamw(scalars, counts[i], lists[4][i].data(),
-                      lists[5][i].data(), lists[6][i].data(),
-                      lists[7][i].data());
-    adamw(noContext(), S, desc, counts.data(), {p[0][0], p[0][1], p[0][2]},
-          {p[1][0], p[1][1], p[1][2]}, {p[2][0], p[2][1], p[2][2]},
-          {p[3][0], p[3][1], p[3][2]}, reinterpret_cast<Ptr>(&lr),
-          reinterpret_cast<Ptr>(&step), reinterpret_cast<Ptr>(&coefficient));
+      kernels().optimizerF32.adamw(scalars, counts[i], lists[4][i].data(),
+                                   lists[5][i].data(), lists[6][i].data(),
+                                   lists[7][i].data());
+    adamw(noContext(), S, desc, counts.data(), nullptr,
+          {p[0][0], p[0][1], p[0][2]}, {p[1][0], p[1][1], p[1][2]},
+          {p[2][0], p[2][1], p[2][2]}, {p[3][0], p[3][1], p[3][2]},
+          reinterpret_cast<Ptr>(&lr), reinterpret_cast<Ptr>(&step),
+          reinterpret_cast<Ptr>(&coefficient));
     for (size_t l = 0; l < 4; ++l)
       for (size_t i = 0; i < counts.size(); ++i)
         EXPECT_EQ(lists[l][i].bytes(), lists[l + 4][i].bytes())
             << "list " << l << ", tensor " << i << ", shift " << shift;
+  }
+}
+
+TEST(CudaKernels, NarrowGradientsHaveTheBitsOfTheCpu) {
+  const std::vector<int64_t> counts = {7, 9000, 4097};
+  const DType types[] = {DType::BF16, DType::F32, DType::BF16};
+  for (int64_t shift : {0, 1}) {
+    Buffer<BF16> first(counts[0], shift, 1), last(counts[2], 0, 3);
+    Buffer<float> middle(counts[1], 0, 2);
+    const Kernels &k = kernels();
+    uint32_t largest =
+        std::max({k.optimizerBF16.absMaxBits(first.data(), counts[0]),
+                  k.optimizerF32.absMaxBits(middle.data(), counts[1]),
+                  k.optimizerBF16.absMaxBits(last.data(), counts[2])});
+    uint32_t gotLargest = 0;
+    absMax(noContext(), S, counts.data(), types, {first, middle, last},
+           reinterpret_cast<Ptr>(&gotLargest));
+    EXPECT_EQ(gotLargest, largest);
+    double inverse = powerOfTwo(-scaleExponent(math::fromBits(largest)));
+    int64_t digits[2] = {}, gotDigits[2] = {};
+    k.optimizerBF16.sumSquares(first.data(), counts[0], inverse, digits);
+    k.optimizerF32.sumSquares(middle.data(), counts[1], inverse, digits);
+    k.optimizerBF16.sumSquares(last.data(), counts[2], inverse, digits);
+    sumSquares(noContext(), S, counts.data(), types,
+               reinterpret_cast<Ptr>(&gotLargest), {first, middle, last},
+               reinterpret_cast<Ptr>(gotDigits));
+    EXPECT_EQ(gotDigits[0], digits[0]);
+    EXPECT_EQ(gotDigits[1], digits[1]);
+
+    AdamWDesc desc{0.9, 0.95, 1e-8, 0.1};
+    float lr = 3e-4f, coefficient = 0.5f;
+    int32_t step = 3;
+    AdamWStep scalars = adamwScalars(desc, lr, step, coefficient);
+    // Parameters and moments, for the CPU and for the GPU.
+    std::vector<Buffer<float>> cpu, gpu;
+    for (unsigned list = 0; list < 3; ++list)
+      for (int64_t count : counts)
+        for (auto *side : {&cpu, &gpu}) {
+          side->emplace_back(count, 0, 20 + list);
+          for (int64_t i = 0; list == 2 && i < count; ++i)
+            side->back().data()[i] *= side->back().data()[i];
+        }
+    auto at = [&](size_t list, size_t i) { return cpu[3 * list + i].data(); };
+    k.optimizerBF16.adamw(scalars, counts[0], at(0, 0), at(1, 0), at(2, 0),
+                          first.data());
+    k.optimizerF32.adamw(scalars, counts[1], at(0, 1), at(1, 1), at(2, 1),
+                         middle.data());
+    k.optimizerBF16.adamw(scalars, counts[2], at(0, 2), at(1, 2), at(2, 2),
+                          last.data());
+    adamw(noContext(), S, desc, counts.data(), types, {gpu[0], gpu[1], gpu[2]},
+          {gpu[3], gpu[4], gpu[5]}, {gpu[6], gpu[7], gpu[8]},
+          {first, middle, last}, reinterpret_cast<Ptr>(&lr),
+          reinterpret_cast<Ptr>(&step), reinterpret_cast<Ptr>(&coefficient));
+    for (size_t i = 0; i < cpu.size(); ++i)
+      EXPECT_EQ(cpu[i].bytes(), gpu[i].bytes())
+          << "buffer " << i << ", shift " << shift;
   }
 }
 

@@ -211,14 +211,20 @@ void addModel(const Kernels &k, int64_t n, Digest &d) {
 
 void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
   std::vector<float> x = normal(n, 9);
-  *d.out<uint32_t>(1) = k.absMaxBits(x.data(), n);
-  k.sumSquares(x.data(), n, 0.125, d.out<int64_t>(2));
+  std::vector<BF16> narrow(x.size());
+  k.narrow(x.data(), n, narrow.data(), n, 1, n);
+  *d.out<uint32_t>(1) = k.optimizerF32.absMaxBits(x.data(), n);
+  *d.out<uint32_t>(1) = k.optimizerBF16.absMaxBits(narrow.data(), n);
+  k.optimizerF32.sumSquares(x.data(), n, 0.125, d.out<int64_t>(2));
+  k.optimizerBF16.sumSquares(narrow.data(), n, 0.125, d.out<int64_t>(2));
   AdamWStep step{1e-4f, 0.1f, 0.95f, 0.05f, 1e-2f, 0.3f, 1e-8f, 0.7f};
   std::vector<float> second = normal(n, 12);
   for (float &v : second)
     v = v * v;
-  k.adamw(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)), d.out(second),
-          x.data());
+  k.optimizerF32.adamw(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)),
+                       d.out(second), x.data());
+  k.optimizerBF16.adamw(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)),
+                        d.out(second), narrow.data());
 }
 
 void addReductions(const Kernels &k, int64_t n, Digest &d) {
@@ -321,10 +327,10 @@ TEST(Kernels, ValuesDoNotDependOnPosition) {
                      v(n, 0.5f);
   std::vector<float> wp = p, wm = m, wv = v;
   const Kernels &k = kernels();
-  k.adamw(step, n, wp.data(), wm.data(), wv.data(), g.data());
+  k.optimizerF32.adamw(step, n, wp.data(), wm.data(), wv.data(), g.data());
   for (int64_t i = 0; i < n; ++i)
-    k.adamw(step, 1, &p[size_t(i)], &m[size_t(i)], &v[size_t(i)],
-            &g[size_t(i)]);
+    k.optimizerF32.adamw(step, 1, &p[size_t(i)], &m[size_t(i)], &v[size_t(i)],
+                         &g[size_t(i)]);
   EXPECT_EQ(wp, p);
   EXPECT_EQ(wm, m);
   EXPECT_EQ(wv, v);

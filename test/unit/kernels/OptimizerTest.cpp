@@ -31,7 +31,7 @@ Norm normOf(const std::vector<float> &gradient,
     int64_t begin = 0;
     for (int64_t end : cuts) {
       int64_t count = end - begin;
-      absMax(c, S, &count, {ptr(g + begin)}, ptr(max));
+      absMax(c, S, &count, nullptr, {ptr(g + begin)}, ptr(max));
       n.max = math::max(n.max, *max);
       begin = end;
     }
@@ -40,7 +40,7 @@ Norm normOf(const std::vector<float> &gradient,
     total[0] = total[1] = 0;
     for (int64_t end : cuts) {
       int64_t count = end - begin;
-      sumSquares(c, S, &count, ptr(max), {ptr(g + begin)}, ptr(sum));
+      sumSquares(c, S, &count, nullptr, ptr(max), {ptr(g + begin)}, ptr(sum));
       total[0] += sum[0];
       total[1] += sum[1];
       begin = end;
@@ -112,8 +112,8 @@ TEST(Optimizer, AStepThatIsNotFiniteChangesNothing) {
   int64_t count = 2;
   AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
   t.run([&](Context &c) {
-    adamw(c, S, d, &count, {ptr(p)}, {ptr(m)}, {ptr(v)}, {ptr(g)}, ptr(lr),
-          ptr(step), ptr(clip));
+    adamw(c, S, d, &count, nullptr, {ptr(p)}, {ptr(m)}, {ptr(v)}, {ptr(g)},
+          ptr(lr), ptr(step), ptr(clip));
   });
   EXPECT_EQ(p[0], 1);
   EXPECT_EQ(p[1], 2);
@@ -156,7 +156,7 @@ TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
       }
     }
     t.run([&](Context &c) {
-      adamw(c, S, d, counts.data(), {ptr(p[0]), ptr(p[1]), ptr(p[2])},
+      adamw(c, S, d, counts.data(), nullptr, {ptr(p[0]), ptr(p[1]), ptr(p[2])},
             {ptr(m[0]), ptr(m[1]), ptr(m[2])},
             {ptr(v[0]), ptr(v[1]), ptr(v[2])},
             {ptr(g[0]), ptr(g[1]), ptr(g[2])}, ptr(lr), ptr(step), ptr(clip));
@@ -167,6 +167,56 @@ TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
     EXPECT_LT(relativeError(m[i], rm[i].data(), counts[i]), 2e-7);
     EXPECT_LT(relativeError(v[i], rv[i].data(), counts[i]), 2e-7);
   }
+}
+
+/// Gradients in bf16 have the bits of the same ones widened, alone and in a
+/// list with others.
+TEST(Optimizer, NarrowGradientsAreWidenedAsTheyAreRead) {
+  const int64_t counts[] = {1001, 4097};
+  const DType types[] = {DType::BF16, DType::F32};
+  AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
+  TestContext t;
+  t.options.threads = 2;
+  BF16 *narrow = t.take<BF16>(counts[0]);
+  float *wide = t.take<float>(counts[0]);
+  for (int64_t i = 0; i < counts[0]; ++i) {
+    narrow[i] = math::toBF16(normal(counts[0], 1)[size_t(i)]);
+    wide[i] = math::widen(narrow[i]);
+  }
+  float *other = t.take(normal(counts[1], 2)), *max = t.take<float>(2);
+  int64_t *sums = t.take<int64_t>(4);
+  float *lr = t.take(std::vector<float>{1e-2f}),
+        *clip = t.take(std::vector<float>{0.5f});
+  int32_t *step = t.take(std::vector<int32_t>{2});
+  std::vector<float *> state; // parameters and moments of both runs
+  for (unsigned run = 0; run < 2; ++run)
+    for (unsigned list = 0; list < 3; ++list)
+      for (int64_t count : counts) {
+        std::vector<float> x = normal(count, 7 + list);
+        for (float &v : x)
+          v = list == 2 ? v * v : v;
+        state.push_back(t.take(x));
+      }
+  t.run([&](Context &c) {
+    for (int run = 0; run < 2; ++run) {
+      const DType *of = run == 0 ? types : nullptr;
+      Ptr first = run == 0 ? ptr(narrow) : ptr(wide);
+      float **s = state.data() + 6 * run;
+      absMax(c, S, counts, of, {first, ptr(other)}, ptr(max + run));
+      sumSquares(c, S, counts, of, ptr(max + run), {first, ptr(other)},
+                 ptr(sums + 2 * run));
+      adamw(c, S, d, counts, of, {ptr(s[0]), ptr(s[1])}, {ptr(s[2]), ptr(s[3])},
+            {ptr(s[4]), ptr(s[5])}, {first, ptr(other)}, ptr(lr), ptr(step),
+            ptr(clip));
+    }
+  });
+  EXPECT_EQ(max[0], max[1]);
+  EXPECT_EQ(sums[0], sums[2]);
+  EXPECT_EQ(sums[1], sums[3]);
+  for (size_t list = 0; list < 6; ++list)
+    EXPECT_TRUE(std::equal(state[list], state[list] + counts[list % 2],
+                           state[list + 6]))
+        << "list " << list;
 }
 
 /// The order of the products is fixed: these bits are those of a GPU too.

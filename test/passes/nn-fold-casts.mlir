@@ -1,0 +1,44 @@
+// RUN: fsdp-opt %s --nn-fold-casts | FileCheck %s
+// The optimizer reads bf16 as it is, in a list with f32; any other reader keeps
+// the cast.
+
+module {
+  nn.parameter @w : tensor<4x8xf32> init #nn.zeros
+  nn.parameter @b : tensor<8xf32> init #nn.zeros
+  nn.buffer @w.exp_avg : tensor<4x8xf32> init #nn.zeros
+  nn.buffer @w.exp_avg_sq : tensor<4x8xf32> init #nn.zeros
+  nn.buffer @b.exp_avg : tensor<8xf32> init #nn.zeros
+  nn.buffer @b.exp_avg_sq : tensor<8xf32> init #nn.zeros
+
+  // CHECK-LABEL: func @train
+  // CHECK-SAME: (%[[DW:.*]]: tensor<4x8xbf16>, %[[DB:.*]]: tensor<8xf32>,
+  func.func @train(%dw: tensor<4x8xbf16>, %db: tensor<8xf32>, %lr: tensor<f32>, %step: tensor<i32>) {
+    // CHECK-NOT: nn.cast
+    %g = nn.cast %dw : tensor<4x8xbf16> to tensor<4x8xf32>
+    // CHECK: %[[M:.*]] = nn.abs_max %[[DW]], %[[DB]] : tensor<4x8xbf16>, tensor<8xf32>
+    %m = nn.abs_max %g, %db : tensor<4x8xf32>, tensor<8xf32> -> tensor<f32>
+    // CHECK: nn.sum_squares %[[M]], %[[DW]], %[[DB]] :
+    %s = nn.sum_squares %m, %g, %db : tensor<f32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<2xi64>
+    %n, %c = nn.clip_coefficient %m, %s max_norm 1.0 : tensor<f32>, tensor<2xi64>
+    // CHECK: nn.adamw {{.*}}(%[[DW]], %[[DB]]) {{.*}} : tensor<4x8xbf16>, tensor<8xf32>
+    nn.adamw [@w, @b] moments [@w.exp_avg, @b.exp_avg], [@w.exp_avg_sq, @b.exp_avg_sq](%g, %db)
+        lr %lr step %step clip %c {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}
+        : tensor<4x8xf32>, tensor<8xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @read
+  func.func @read(%dw: tensor<4x8xbf16>, %x: tensor<4x8xf32>) -> (tensor<f32>, tensor<4x8xf32>, tensor<f32>, tensor<4x8xf32>) {
+    // CHECK: %[[G:.*]] = nn.cast
+    %g = nn.cast %dw : tensor<4x8xbf16> to tensor<4x8xf32>
+    // CHECK: nn.abs_max %[[G]]
+    %m = nn.abs_max %g : tensor<4x8xf32> -> tensor<f32>
+    %y = nn.add %g, %x : tensor<4x8xf32>
+    // A cast that rounds stays too.
+    // CHECK: %[[R:.*]] = nn.cast %{{.*}} : tensor<4x8xf32> to tensor<4x8xbf16>
+    %r = nn.cast %x : tensor<4x8xf32> to tensor<4x8xbf16>
+    // CHECK: nn.abs_max %[[R]]
+    %k = nn.abs_max %r : tensor<4x8xbf16> -> tensor<f32>
+    return %m, %y, %k, %y : tensor<f32>, tensor<4x8xf32>, tensor<f32>, tensor<4x8xf32>
+  }
+}
