@@ -101,6 +101,8 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createExpand(expand));
   // Which gradients are summed over ranks, and so in f32, is known only now.
   pm.addPass(createFoldCasts());
+  if (options.compile.computeCopy)
+    pm.addPass(createComputeCopy());
   // A rank's rows are its own now, however they are sharded over ranks, and the
   // gradients of the loss are there.
   if (options.compile.lossChunks != 1) {

@@ -541,4 +541,30 @@ def Exec_AdamWOp : Exec_RuntimeOp<"adamw", "adamw",
       Exec_Types<"types", "gradients">];
 }
 
+defvar adamwCopies = BufList<"copies", "bf16", "elements...">;
+
+def Exec_AdamWCopyOp : Exec_RuntimeOp<"adamw_copy", "adamwCopy",
+    [adamwParameters, adamwFirstMoments, adamwSecondMoments, adamwCopies,
+     BufList<"gradients", "float", "elements...">,
+     Buf<"lr", "f32", "">, Buf<"step", "i32", "">, Buf<"coefficient", "f32", "">],
+    [Updated<adamwParameters>, Updated<adamwFirstMoments>, Updated<adamwSecondMoments>, Updated<adamwCopies>]> {
+  let summary = "The same, which writes the parameters in bf16 too";
+  let prose = [{
+    See nn.adamw. A step whose coefficient is NaN leaves the copies as they are, so they count as updated.
+
+    Example:
+    ```mlir
+    exec.adamw_copy on compute (%p, %m, %v, %n, %g, %lr, %t, %c : memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>, memref<4xbf16>, memref<f32>, memref<i32>, memref<f32>)
+        outs(%p, %m, %v, %n : memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+        {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let params = (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
+  let callArguments = [Exec_Argument<"const AdamWDesc &", "d",
+      "call.reals({getBeta1(), getBeta2(), getEps(), getWeightDecay()});">, Exec_Counts<"parameters">,
+      Exec_Types<"types", "gradients">];
+}
+
 #endif // FSDP_EXEC_RUNTIME_OPS

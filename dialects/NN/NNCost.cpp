@@ -115,10 +115,13 @@ int64_t EmbeddingOp::getBytes() {
   return bytesOf(getIndices().getType()) + 2 * bytesOf(getType());
 }
 
-// Beside the gradient, a parameter and two moments are read and written in f32.
+// Beside the gradient, a parameter and two moments are read and written in f32,
+// and a copy in bf16 is written.
 int64_t AdamWOp::getBytes() {
   CheckedSize bytes = elementsOfAll(getGradients()) * 6 * sizeof(float);
   for (Value gradient : getGradients())
     bytes += bytesOf(gradient.getType());
+  if (!getCopyNames().empty())
+    bytes += elementsOfAll(getGradients()) * 2;
   return bytes.saturated();
 }

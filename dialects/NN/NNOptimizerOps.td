@@ -83,7 +83,8 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
 
     in place. `lr` is the learning rate of this step, `step` its number t (from 1). The op works element by
     element and so does not depend on sharding. If `coefficient` is NaN, nothing changes. Gradients may be f32 or
-    bf16, which is widened as it is read: that is exact.
+    bf16, which is widened as it is read: that is exact. Each of `copies`, if there are any, becomes p in bf16,
+    rounded to nearest, ties to even.
 
     Example:
     ```mlir
@@ -91,21 +92,29 @@ def NN_AdamWOp : NN_StateOp<"adamw", [NN_OwnBytes,
         {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4x8xf32>
     ```
 
-    Constraints: 1. the numbers of gradients, first moments and second moments are that of the parameters;
-    2. parameters name nn.parameter, moments nn.buffer; 3. lr and clip are tensor<f32>, step is tensor<i32>.
+    Constraints: 1. the numbers of gradients, first moments, second moments and, if there are any, copies are that
+    of the parameters; 2. parameters name nn.parameter, moments and copies nn.buffer; 3. lr and clip are
+    tensor<f32>, step is tensor<i32>; 4. copies are bf16.
   }];
-  let state = NN_StateOfAll<"Update", ["parameters", "first_moments", "second_moments"],
-      ["getParameters", "getFirstMoments", "getSecondMoments"]>;
+  let state = NN_StateOfAll<"Update", ["parameters", "first_moments", "second_moments", "copies"],
+      ["getParameters", "getFirstMoments", "getSecondMoments", "getCopyNames"]>;
   let arguments = (ins FlatSymbolRefArrayAttr:$parameters,
                        FlatSymbolRefArrayAttr:$first_moments,
                        FlatSymbolRefArrayAttr:$second_moments,
+                       OptionalAttr<FlatSymbolRefArrayAttr>:$copies,
                        Variadic<RankedTensorOf<[F32, BF16]>>:$gradients,
                        NN_F32Scalar:$lr, NN_I32Scalar:$step,
                        NN_F32Scalar:$coefficient,
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay);
   let assemblyFormat = [{
-    $parameters `moments` $first_moments `,` $second_moments `(` $gradients `)`
+    $parameters `moments` $first_moments `,` $second_moments (`copies` $copies^)? `(` $gradients `)`
     `lr` $lr `step` $step `clip` $coefficient attr-dict `:` type($gradients)
+  }];
+  let extraClassDeclaration = [{
+    /// The names of `copies`; none if it is left out.
+    ::mlir::ArrayAttr getCopyNames() {
+      return getCopiesAttr() ? getCopiesAttr() : ::mlir::ArrayAttr::get(getContext(), {});
+    }
   }];
   let hasVerifier = 1;
 }

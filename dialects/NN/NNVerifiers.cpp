@@ -416,6 +416,9 @@ LogicalResult AdamWOp::verify() {
     return emitOpError("expects as many first moments, second moments and "
                        "gradients as parameters (")
            << count << ")";
+  if (!getCopyNames().empty() && getCopyNames().size() != count)
+    return emitOpError("expects as many copies as parameters (")
+           << count << ")";
   // 3. is the op definition's.
   return success();
 }
@@ -426,11 +429,19 @@ LogicalResult AdamWOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (failed(lookupPersistent(*this, tables, name, /*parameters=*/true,
                                 /*buffers=*/false)))
       return failure();
-  for (ArrayAttr moments : {getFirstMoments(), getSecondMoments()})
-    for (auto name : moments.getAsRange<FlatSymbolRefAttr>())
+  for (ArrayAttr buffers :
+       {getFirstMoments(), getSecondMoments(), getCopyNames()})
+    for (auto name : buffers.getAsRange<FlatSymbolRefAttr>())
       if (failed(lookupPersistent(*this, tables, name, /*parameters=*/false,
                                   /*buffers=*/true)))
         return failure();
+  // 4.
+  for (auto name : getCopyNames().getAsRange<FlatSymbolRefAttr>()) {
+    auto copy = tables.lookupNearestSymbolFrom<BufferOp>(*this, name);
+    if (!copy.getTensorType().getElementType().isBF16())
+      return emitOpError("expects a copy in bf16, but ")
+             << name << " is " << copy.getTensorType();
+  }
   return success();
 }
 

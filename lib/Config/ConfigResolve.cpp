@@ -150,6 +150,17 @@ void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
                key);
 }
 
+void fsdp::checkComputeCopy(const RunConfig &config, ConfigErrors &errors) {
+  const char *const key = "compile.compute_copy";
+  if (config.compile.computeCopy &&
+      config.training.mixedPrecisionParam == ParamDtype::Float32)
+    errors.add((config.origin.count(key) ? config.origin.at(key) + ": " : "") +
+                   key +
+                   " = true needs training.mixed_precision_param = bfloat16: "
+                   "in float32 parameters are computed with as they are",
+               key);
+}
+
 void fsdp::checkCheckpoint(const RunConfig &config, ConfigErrors &errors) {
   const RunConfig::Checkpoint &checkpoint = config.checkpoint;
   auto refuse = [&](const std::string &key, const std::string &why) {

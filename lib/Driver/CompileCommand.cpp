@@ -302,6 +302,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   if (isTraced) {
     checkModel(config, errors);
     checkLossChunks(config, errors);
+    checkComputeCopy(config, errors);
     checkNodeSize(config, jobRanks, errors);
   } else {
     // "auto" leaves a text in the types that it states.

@@ -59,6 +59,7 @@ private:
   void local(Operation *op);
   void read(nn::ReadOp op);
   void adamw(nn::AdamWOp op);
+  void writeCopy(nn::AdamWOp op, size_t i);
   void accumulate(nn::AccumulateOp op);
   void clear(nn::ClearOp op);
   void fusion(nn::FusionOp op);
@@ -232,7 +233,23 @@ void Run::adamw(nn::AdamWOp op) {
       roundAs(op.getLr(), tensors[which]); // all state is f32
       state.write(names[which], names[which], std::move(tensors[which]));
     }
+    if (!op.getCopyNames().empty())
+      writeCopy(op, i);
   }
+}
+
+/// The parameter as it is now in bf16, unless nothing has changed.
+void Run::writeCopy(nn::AdamWOp op, size_t i) {
+  StringRef copy = cast<FlatSymbolRefAttr>(op.getCopyNames()[i]).getValue();
+  Tensors old = state.read(copy),
+          value = state.read(
+              cast<FlatSymbolRefAttr>(op.getParameters()[i]).getValue());
+  for (int64_t rank = 0; rank < grid.ranks(); ++rank)
+    if (std::isnan(of(op.getCoefficient())[rank].values[0]))
+      value[rank] = old[rank];
+    else if (rounding == Rounding::Declared)
+      roundTo(BFloat16Type::get(op.getContext()), value[rank]);
+  state.write(copy, copy, std::move(value));
 }
 
 void Run::accumulate(nn::AccumulateOp op) {

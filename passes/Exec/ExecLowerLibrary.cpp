@@ -156,8 +156,8 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
   SmallVector<Value> updated;
   SmallVector<StringAttr> produced;
   dist::OriginAttr origin = dist::originOf(op);
-  for (ArrayAttr names :
-       {op.getParameters(), op.getFirstMoments(), op.getSecondMoments()})
+  for (ArrayAttr names : {op.getParameters(), op.getFirstMoments(),
+                          op.getSecondMoments(), op.getCopyNames()})
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
       exec::RangeOp range = state.lookup(name.getValue());
       if (!range)
@@ -172,10 +172,14 @@ LogicalResult ProgramLowering::lowerAdamW(nn::AdamWOp op) {
     inputs.push_back(buffer(gradient));
   for (Value scalar : {op.getLr(), op.getStep(), op.getCoefficient()})
     inputs.push_back(buffer(scalar));
-  auto update = exec::AdamWOp::create(
-      b, op.getLoc(), exec::Stream::Compute, inputs, updated,
-      /*workspaces=*/ValueRange(), op.getBeta1(), op.getBeta2(), op.getEps(),
-      op.getWeightDecay());
-  exec::setProduced(update, produced);
+  auto create = [&](auto kind) -> Operation * {
+    return decltype(kind)::create(b, op.getLoc(), exec::Stream::Compute, inputs,
+                                  updated, /*workspaces=*/ValueRange(),
+                                  op.getBeta1(), op.getBeta2(), op.getEps(),
+                                  op.getWeightDecay());
+  };
+  exec::setProduced(op.getCopyNames().empty() ? create(exec::AdamWOp())
+                                              : create(exec::AdamWCopyOp()),
+                    produced);
   return success();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Fsdp/PlacementRules.h"
 #include "dialects/NN/ModulePath.h"
+#include "fsdp/Support/RangeNames.h"
 #include "passes/Exec/ExecLower.h"
 
 using namespace mlir;
@@ -32,8 +33,10 @@ void ProgramLowering::findParameters() {
   for (Operation &op : func.front()) {
     if (auto read = dyn_cast<nn::ReadOp>(op)) {
       exec::RangeOp range = state.lookup(read.getName());
-      if (range && range.getRole() == exec::Role::Parameter)
-        parameters.try_emplace(read.getValue(), read.getName());
+      StringRef name = read.getName();
+      bool isCopy = name.consume_back(range_name::kComputeCopySuffix);
+      if (range && (isCopy || range.getRole() == exec::Role::Parameter))
+        parameters.try_emplace(read.getValue(), name);
     } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
       parameters.try_emplace(gradient.getValue(), gradient.getName());
     } else if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {

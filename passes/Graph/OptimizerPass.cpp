@@ -191,9 +191,9 @@ struct OptimizerPass : fsdp::impl::OptimizerBase<OptimizerPass> {
     ArrayAttr second = declareMoments(trained, range_name::kSecondMomentSuffix);
     nn::AdamWOp::create(
         builder, location, builder.getArrayAttr(names), first, second,
-        gradients, lr, step, coefficient, builder.getF64FloatAttr(beta1),
-        builder.getF64FloatAttr(beta2), builder.getF64FloatAttr(eps),
-        builder.getF64FloatAttr(weightDecay));
+        /*copies=*/ArrayAttr(), gradients, lr, step, coefficient,
+        builder.getF64FloatAttr(beta1), builder.getF64FloatAttr(beta2),
+        builder.getF64FloatAttr(eps), builder.getF64FloatAttr(weightDecay));
   }
 
   /// Declares one moment per parameter after the declarations so far; gives

@@ -132,29 +132,60 @@ void fsdp::rt::clipCoefficient(Context &context, Stream stream, double maxNorm,
       clipFactor(float(maxNorm), total, std::isfinite(total));
 }
 
-void fsdp::rt::adamw(Context &context, Stream stream, const AdamWDesc &d,
-                     const int64_t *counts, const DType *types, Ptrs parameters,
-                     Ptrs firstMoments, Ptrs secondMoments, Ptrs gradients,
-                     Ptr lr, Ptr step, Ptr coefficient) {
-  CpuContext &c = cpuContext(context);
-  ComputeCall call(c, stream, "adamw");
+namespace {
+
+/// The lists of an AdamW step; `copies` is empty where there are none.
+struct AdamWLists {
+  Ptrs parameters, firstMoments, secondMoments, copies, gradients;
+};
+
+} // namespace
+
+static void update(CpuContext &c, Stream stream, const char *name,
+                   const AdamWDesc &d, const int64_t *counts,
+                   const DType *types, const AdamWLists &lists, Ptr lr,
+                   Ptr step, Ptr coefficient) {
+  ComputeCall call(c, stream, name);
   if (std::isnan(*reinterpret_cast<const float *>(coefficient)))
     return;
-  Timeline::Span span(c.timeline, stream, "adamw", int64_t(parameters.size()));
+  size_t tensors = lists.parameters.size();
+  Timeline::Span span(c.timeline, stream, name, int64_t(tensors));
   const AdamWStep s =
       adamwScalars(d, *reinterpret_cast<const float *>(lr),
                    *reinterpret_cast<const int32_t *>(step),
                    *reinterpret_cast<const float *>(coefficient));
-  auto at = [](Ptrs list, size_t i) {
-    return reinterpret_cast<float *>(list.begin()[i]);
-  };
-  forEachPart(c, counts, parameters.size(),
-              [&](size_t i, int64_t begin, int64_t n) {
-                forType(types, gradients, i, begin,
-                        [&](const auto &kernels, const auto *gradient) {
-                          kernels.adamw(s, n, at(parameters, i) + begin,
-                                        at(firstMoments, i) + begin,
-                                        at(secondMoments, i) + begin, gradient);
-                        });
-              });
+  forEachPart(c, counts, tensors, [&](size_t i, int64_t begin, int64_t n) {
+    auto at = [&](Ptrs list) {
+      return reinterpret_cast<float *>(list.begin()[i]) + begin;
+    };
+    float *p = at(lists.parameters), *m = at(lists.firstMoments),
+          *v = at(lists.secondMoments);
+    forType(types, lists.gradients, i, begin,
+            [&](const auto &kernels, const auto *gradient) {
+              if (lists.copies.size() == 0)
+                return kernels.adamw(s, n, p, m, v, gradient);
+              BF16 *copies =
+                  reinterpret_cast<BF16 *>(lists.copies.begin()[i]) + begin;
+              kernels.adamwCopy(s, n, p, m, v, copies, gradient);
+            });
+  });
+}
+
+void fsdp::rt::adamw(Context &context, Stream stream, const AdamWDesc &d,
+                     const int64_t *counts, const DType *types, Ptrs parameters,
+                     Ptrs firstMoments, Ptrs secondMoments, Ptrs gradients,
+                     Ptr lr, Ptr step, Ptr coefficient) {
+  update(cpuContext(context), stream, "adamw", d, counts, types,
+         {parameters, firstMoments, secondMoments, {}, gradients}, lr, step,
+         coefficient);
+}
+
+void fsdp::rt::adamwCopy(Context &context, Stream stream, const AdamWDesc &d,
+                         const int64_t *counts, const DType *types,
+                         Ptrs parameters, Ptrs firstMoments, Ptrs secondMoments,
+                         Ptrs copies, Ptrs gradients, Ptr lr, Ptr step,
+                         Ptr coefficient) {
+  update(cpuContext(context), stream, "adamw_copy", d, counts, types,
+         {parameters, firstMoments, secondMoments, copies, gradients}, lr, step,
+         coefficient);
 }

@@ -56,6 +56,9 @@ template <typename T> struct OptimizerKernels {
   void (*sumSquares)(const T *x, int64_t n, double inverse, int64_t *sums);
   void (*adamw)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,
                 const T *g);
+  /// `copy` becomes p in bf16.
+  void (*adamwCopy)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,
+                    BF16 *copy, const T *g);
 };
 
 struct Kernels {

@@ -35,10 +35,10 @@ void sumSquares(const T *x, int64_t n, double inverse, int64_t *sums) {
   sums[1] += low;
 }
 
-template <typename T>
-void adamw(const AdamWStep &step, int64_t n, float *__restrict parameter,
-           float *__restrict first, float *__restrict second,
-           const T *__restrict gradient) {
+template <bool HasCopy, typename T>
+void update(const AdamWStep &step, int64_t n, float *__restrict parameter,
+            float *__restrict first, float *__restrict second,
+            BF16 *__restrict copy, const T *__restrict gradient) {
   const AdamWStep s = step;
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
@@ -49,15 +49,32 @@ void adamw(const AdamWStep &step, int64_t n, float *__restrict parameter,
     m = m + (g - m) * s.oneMinusBeta1;
     float v = second[i] * s.beta2 + g * g * s.oneMinusBeta2;
     float denominator = math::sqrt(v) / s.rootBias2 + s.eps;
-    parameter[i] = p - s.stepSize * m / denominator;
+    p = p - s.stepSize * m / denominator;
+    parameter[i] = p;
     first[i] = m;
     second[i] = v;
+    if constexpr (HasCopy)
+      copy[i] = math::toBF16(p);
   }
+}
+
+template <typename T>
+void adamw(const AdamWStep &step, int64_t n, float *parameter, float *first,
+           float *second, const T *gradient) {
+  update<false>(step, n, parameter, first, second, nullptr, gradient);
+}
+
+template <typename T>
+void adamwCopy(const AdamWStep &step, int64_t n, float *parameter, float *first,
+               float *second, BF16 *copy, const T *gradient) {
+  update<true>(step, n, parameter, first, second, copy, gradient);
 }
 
 } // namespace
 
 void fsdp::rt::FSDP_ISA::addOptimizerKernels(Kernels &k) {
-  k.optimizerF32 = {absMaxBits<float>, sumSquares<float>, adamw<float>};
-  k.optimizerBF16 = {absMaxBits<BF16>, sumSquares<BF16>, adamw<BF16>};
+  k.optimizerF32 = {absMaxBits<float>, sumSquares<float>, adamw<float>,
+                    adamwCopy<float>};
+  k.optimizerBF16 = {absMaxBits<BF16>, sumSquares<BF16>, adamw<BF16>,
+                     adamwCopy<BF16>};
 }

@@ -9,6 +9,7 @@
 #include "fsdp/Data/Safetensors.h"
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/RangeNames.h"
+#include "fsdp/Support/Text.h"
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -120,6 +121,7 @@ void Rank::read(const RangeInfo &range, uint64_t first, uint64_t bytes,
 }
 
 void Rank::write(const RangeInfo &range, const FillPiece &fill) {
+  areCopiesStale |= range.role == RangeRole::Parameter;
   if (std::byte *here = inputAddress(range))
     fill(here, 0, range.bytes);
   else
@@ -194,7 +196,18 @@ void Rank::setInputsOfStep() {
       manifest().programs[static_cast<size_t>(stepRuns.back().program)].name;
 }
 
+/// Whoever has written parameters, programs read copies of them.
+void Rank::copyParameters() {
+  if (!std::exchange(areCopiesStale, false))
+    return;
+  int program = manifest().findProgram(range_name::kCopyParameters);
+  std::string error;
+  if (program >= 0 && !runProgram(*context, program, error))
+    throw Error("the copies of parameters in bf16: " + error);
+}
+
 void Rank::beginStep(int64_t number) {
+  copyParameters();
   setInputsOfStep();
   rt::beginStep(*context, number, [this](size_t run) { setInputsOfRun(run); });
 }
@@ -206,6 +219,7 @@ void Rank::endStep() {
 }
 
 void Rank::runStep(const std::function<void(const StepCall &)> &observe) {
+  copyParameters();
   setInputsOfStep();
   for (size_t i = 0; i < stepRuns.size(); ++i) {
     setInputsOfRun(i);
@@ -242,6 +256,7 @@ std::string Rank::algorithmDigest() const {
 }
 
 void Rank::run(const std::string &program) {
+  copyParameters();
   lastProgram = program;
   std::string error;
   if (!runProgram(*context, manifest().findProgram(program), error))
@@ -290,10 +305,14 @@ TensorSource Rank::sourceOf(const RangeInfo &range) const {
           }};
 }
 
+static bool isComputeCopy(const RangeInfo &range) {
+  return endsWith(range.name, range_name::kComputeCopySuffix);
+}
+
 void Rank::dump(const std::string &path) const {
   std::vector<TensorSource> tensors;
   for (const RangeInfo &range : manifest().ranges)
-    if (holds(range))
+    if (holds(range) && !isComputeCopy(range))
       tensors.push_back(sourceOf(range));
   writeSafetensors(pathOfRank(path, place.rank), std::move(tensors),
                    {{"rank", std::to_string(place.rank)},

@@ -86,8 +86,9 @@ public:
   std::string deviceName() const { return rt::deviceName(*context); }
 
   /// Writes every range to the file of this rank, but outputs of programs that
-  /// ran before the last one: their bytes may have been used again. The inputs
-  /// of a step of several microbatches are whole, as load() wants them.
+  /// ran before the last one, whose bytes may have been used again, and compute
+  /// copies of parameters. The inputs of a step of several microbatches are
+  /// whole, as load() wants them.
   void dump(const std::string &path) const;
   /// Sets ranges by name from a file of full or of this rank's tensors; the
   /// part after the last dot may be preceded by `.rankN`. Returns whether
@@ -104,6 +105,7 @@ public:
 private:
   std::byte *inputAddress(const rt::RangeInfo &range) const;
   bool holds(const rt::RangeInfo &range) const;
+  void copyParameters();
   void listStepRuns();
   void setInputsOfStep();
   void setInputsOfRun(size_t run);
@@ -133,6 +135,8 @@ private:
   std::vector<StepRun> stepRuns;
   std::string lastProgram;
   std::set<std::string> loaded;
+  /// Parameters have been written since compute copies were made of them.
+  bool areCopiesStale = false;
 };
 
 /// The piece of the global batch that a rank gets: that of its coordinates over

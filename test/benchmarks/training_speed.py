@@ -170,7 +170,7 @@ def describe_machine(cores):
     print(f"{model}, cores {sorted(cores)}, "
           f"load {' '.join(pathlib.Path('/proc/loadavg').read_text().split()[:3])}")
     if "amx_bf16" not in info:
-        print("no AMX: bf16 products run no faster here than f32 ones, on either side")
+        print("no AMX")
     print(flush=True)
 
 

@@ -138,5 +138,10 @@ exec.program @p arena 65536 {
   exec.adamw on compute (%p0, %p1, %m0, %m1, %v0, %v1, %g0, %g1, %lr, %step, %clip : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
       outs(%p0, %p1, %m0, %m1, %v0, %v1 : memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4x8xf32>, memref<8xf32>)
       {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
+  // CHECK: adamwCopy(c, Stream::Compute, {0.9, 0.95, 1e-08, 0.1}, counts_2, nullptr,
+  // CHECK-NEXT: {p1_}, {m1_}, {v1_}, {n1_}, {g1_}, lr_, step_, clip_);
+  exec.adamw_copy on compute (%p1, %m1, %v1, %n1, %g1, %lr, %step, %clip : memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xbf16>, memref<8xf32>, memref<f32>, memref<i32>, memref<f32>)
+      outs(%p1, %m1, %v1, %n1 : memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xbf16>)
+      {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64}
 }
 }

@@ -85,6 +85,7 @@ _VALUES = {
     "squareDigits": [_tensors(1)],
     "finishNorm": [_REAL, _COUNT],
     "adamwStep": [_tensors(4), _words("<4d")],
+    "adamwCopyStep": [_tensors(5), _words("<4d")],
     "reduceRanks": [_pieces],
     "addRanks": [_pieces],
     "referenceAttention": _ATTENTION,
@@ -419,12 +420,13 @@ def _clip_coefficient(op):
                    [(rounded(float(op.value("max_norm"))),), (sums,)])]
 
 
-def _adamw(op):
-    tensors = len(op.outs) // 3
-    lists = [op.ins[l * tensors:(l + 1) * tensors] for l in range(4)]
+def _adamw(op, kernel="adamwStep", state=3):
+    """Parameters, moments and copies are state; gradients follow."""
+    tensors = len(op.outs) // state
+    lists = [op.ins[l * tensors:(l + 1) * tensors] for l in range(state + 1)]
     numbers = tuple(float(op.value(n)) for n in ("beta1", "beta2", "eps", "weight_decay"))
-    return _tensor_launches(op, "adamwStep", op.in_kinds[3 * tensors:4 * tensors], lists,
-                            op.ins[4 * tensors:], [numbers])
+    return _tensor_launches(op, kernel, op.in_kinds[state * tensors:(state + 1) * tensors],
+                            lists, op.ins[(state + 1) * tensors:], [numbers])
 
 
 ISSUES = {
@@ -450,4 +452,5 @@ ISSUES = {
     "sum_squares": _sum_squares,
     "clip_coefficient": _clip_coefficient,
     "adamw": _adamw,
+    "adamw_copy": lambda op: _adamw(op, "adamwCopyStep", state=4),
 }

@@ -102,6 +102,8 @@ void sumSquares(Context &, Stream, const int64_t *, const DType *, Ptr, Ptrs,
 void clipCoefficient(Context &, Stream, double, int64_t, Ptr, Ptr, Ptr, Ptr) {}
 void adamw(Context &, Stream, const AdamWDesc &, const int64_t *, const DType *,
            Ptrs, Ptrs, Ptrs, Ptrs, Ptr, Ptr, Ptr) {}
+void adamwCopy(Context &, Stream, const AdamWDesc &, const int64_t *,
+               const DType *, Ptrs, Ptrs, Ptrs, Ptrs, Ptrs, Ptr, Ptr, Ptr) {}
 
 } // namespace fsdp::rt
 

@@ -28,8 +28,12 @@ def _gemm(op, kinds):
 
 
 def _touched(op):
-    """Its operands; of an embedding's table only the rows that it copies."""
-    return [op.ins[0], *op.outs, *op.outs] if op.op == "embedding" else op.ins + op.outs
+    """Its operands; of an embedding's table only the rows that it copies, and copies of
+    parameters once, which are written and not read."""
+    if op.op == "embedding":
+        return [op.ins[0], *op.outs, *op.outs]
+    written = op.outs[:len(op.outs) * 3 // 4] if op.op == "adamw_copy" else op.outs
+    return op.ins + written
 
 
 def _issued(module, block):

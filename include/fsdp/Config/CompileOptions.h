@@ -404,6 +404,7 @@ struct CompileOptions {
     AccumulateReduce accumulateReduce = AccumulateReduce::Every;
     AttentionKernel attention = AttentionKernel::Exact;
     ReduceOrder reduce = ReduceOrder::Exact;
+    bool computeCopy = false;
     /// In which a rank's rows are projected to logits.
     int64_t lossChunks = 1;
     int64_t threads = 1;
@@ -456,6 +457,9 @@ struct CompileOptions {
           "sums over ranks; exact: in one fixed order, with the same bits in "
           "any mode, plan and library; fast: by NCCL in its own order, with "
           "bits that depend on it; only CUDA artifacts take fast");
+      table.add("compile.compute_copy", computeCopy,
+                "in bfloat16: the optimizer also writes each parameter in "
+                "bf16, 2 bytes that stay, so that no step casts it; same bits");
       table.add("compile.threads", threads, 1, 4096,
                 "compute threads per rank");
       table.decide(Decides::Artifact);

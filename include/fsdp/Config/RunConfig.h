@@ -444,6 +444,9 @@ void checkNodeSize(const RunConfig &config, int64_t ranks,
 /// model has.
 void checkLossChunks(const RunConfig &config, ConfigErrors &errors);
 
+/// Checks that compile.compute_copy has parameters that are cast.
+void checkComputeCopy(const RunConfig &config, ConfigErrors &errors);
+
 /// Checks what concerns several keys of a run that an artifact does not depend
 /// on.
 void checkCheckpoint(const RunConfig &config, ConfigErrors &errors);

@@ -135,6 +135,11 @@ void adamw(Context &c, Stream s, const AdamWDesc &d, const int64_t *counts,
            const DType *types, Ptrs parameters, Ptrs firstMoments,
            Ptrs secondMoments, Ptrs gradients, Ptr lr, Ptr step,
            Ptr coefficient);
+/// The same; `copies` become the parameters in bf16.
+void adamwCopy(Context &c, Stream s, const AdamWDesc &d, const int64_t *counts,
+               const DType *types, Ptrs parameters, Ptrs firstMoments,
+               Ptrs secondMoments, Ptrs copies, Ptrs gradients, Ptr lr,
+               Ptr step, Ptr coefficient);
 
 //===----------------------------------------------------------------------===//
 // Emitted kernels

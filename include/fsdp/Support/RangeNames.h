@@ -41,6 +41,11 @@ inline constexpr char kGradientSumSuffix[] = ".grad_sum";
 inline constexpr char kGatheredSuffix[] = ".gathered";
 inline constexpr char kFirstMomentSuffix[] = ".exp_avg";
 inline constexpr char kSecondMomentSuffix[] = ".exp_avg_sq";
+inline constexpr char kComputeCopySuffix[] = ".compute_copy";
+
+/// The program that makes compute copies of parameters that were not written by
+/// a program: initialised or loaded.
+inline constexpr char kCopyParameters[] = "copy_parameters";
 
 } // namespace fsdp::range_name
 

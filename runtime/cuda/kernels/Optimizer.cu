@@ -282,9 +282,12 @@ void fsdp::rt::clipCoefficient(Context &c, Stream stream, double maxNorm,
 
 namespace fsdp::rt::device {
 
-/// Lists: parameters, first moments, second moments, gradients.
-__global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
-                          const int32_t *step, const float *coefficient) {
+/// Lists: parameters, first moments, second moments, copies if there are five,
+/// gradients.
+template <int Lists>
+FSDP_DEVICE void updateTensors(const Tensors<Lists> &t, const AdamWDesc &d,
+                               const float *lr, const int32_t *step,
+                               const float *coefficient) {
   __shared__ AdamWStep s;
   if (*coefficient != *coefficient)
     return;
@@ -310,7 +313,24 @@ __global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
     gpu::store(t.data[0][tensor] + at, parameter);
     gpu::store(t.data[1][tensor] + at, first);
     gpu::store(t.data[2][tensor] + at, second);
+    if constexpr (Lists == 5) {
+      gpu::Vector<BF16, n> copy;
+      FSDP_UNROLL
+      for (int i = 0; i < n; ++i)
+        math::store(&copy[i], parameter[i]);
+      gpu::store(reinterpret_cast<BF16 *>(t.data[3][tensor]) + at, copy);
+    }
   });
+}
+
+__global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
+                          const int32_t *step, const float *coefficient) {
+  updateTensors(t, d, lr, step, coefficient);
+}
+
+__global__ void adamwCopyStep(Tensors<5> t, AdamWDesc d, const float *lr,
+                              const int32_t *step, const float *coefficient) {
+  updateTensors(t, d, lr, step, coefficient);
 }
 
 } // namespace fsdp::rt::device
@@ -325,6 +345,21 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
                 [&](const Tensors<4> &t, const gpu::LaunchShape &shape) {
                   gpu::startWith(c, stream, "adamw", adamwStep, shape, t, d,
                                  as<float>(lr), as<int32_t>(step),
+                                 as<float>(coefficient));
+                });
+}
+
+void fsdp::rt::adamwCopy(Context &c, Stream stream, const AdamWDesc &d,
+                         const int64_t *counts, const DType *types,
+                         Ptrs parameters, Ptrs firstMoments, Ptrs secondMoments,
+                         Ptrs copies, Ptrs gradients, Ptr lr, Ptr step,
+                         Ptr coefficient) {
+  ObservedCall call(c);
+  forTensors<5>(counts, types,
+                {parameters, firstMoments, secondMoments, copies, gradients},
+                [&](const Tensors<5> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "adamw_copy", adamwCopyStep, shape,
+                                 t, d, as<float>(lr), as<int32_t>(step),
                                  as<float>(coefficient));
                 });
 }

@@ -784,6 +784,43 @@ func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
 
 // -----
 
+// adamw 1: as many copies as parameters.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+nn.buffer @c : tensor<4xbf16> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects as many copies as parameters (1)}}
+  nn.adamw [@w] moments [@m], [@m] copies [@c, @c](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// adamw 2: copies name nn.buffer.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.adamw [@w] moments [@m], [@m] copies [@w](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// adamw 4: copies are bf16.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+nn.buffer @m : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i32>) {
+  // expected-error @+1 {{expects a copy in bf16, but @m is 'tensor<4xf32>'}}
+  nn.adamw [@w] moments [@m], [@m] copies [@m](%g) lr %lr step %t clip %lr
+      {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1} : tensor<4xf32>
+  return
+}
+
+// -----
+
 // adamw 2: parameters name nn.parameter.
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 nn.buffer @m : tensor<4xf32> init #nn.zeros

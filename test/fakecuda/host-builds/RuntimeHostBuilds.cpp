@@ -30,11 +30,12 @@ static fsdp::fake::HostBuilds<
     device::referenceAttention<float>, device::referenceAttention<BF16>,
     referenceQueryGrad<float>, referenceQueryGrad<BF16>,
     referenceKeyGrad<float>, referenceKeyGrad<BF16>, narrowElements, absMaxBits,
-    squareDigits, finishNorm, adamwStep, reduceRanks<Add, int64_t, int64_t, 3>,
-    reduceRanks<Add, float, BF16, 3>, reduceRanks<Add, float, float, 3>,
-    reduceRanks<Max, float, float, 3>, addRanks<float, BF16, 2>,
-    addRanks<float, BF16, 4>, addRanks<float, BF16, 8>,
-    addRanks<float, BF16, 16>, addRanks<float, float, 2>,
-    addRanks<float, float, 4>, addRanks<float, float, 8>,
-    addRanks<float, float, 16>, fsdp::gpu::countDifferences>
+    squareDigits, finishNorm, adamwStep, adamwCopyStep,
+    reduceRanks<Add, int64_t, int64_t, 3>, reduceRanks<Add, float, BF16, 3>,
+    reduceRanks<Add, float, float, 3>, reduceRanks<Max, float, float, 3>,
+    addRanks<float, BF16, 2>, addRanks<float, BF16, 4>,
+    addRanks<float, BF16, 8>, addRanks<float, BF16, 16>,
+    addRanks<float, float, 2>, addRanks<float, float, 4>,
+    addRanks<float, float, 8>, addRanks<float, float, 16>,
+    fsdp::gpu::countDifferences>
     hostBuilds;

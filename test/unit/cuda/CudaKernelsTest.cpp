@@ -382,6 +382,42 @@ TEST(CudaKernels, NarrowGradientsHaveTheBitsOfTheCpu) {
   }
 }
 
+TEST(CudaKernels, CopiesOfParametersHaveTheBitsOfTheCpu) {
+  const std::vector<int64_t> counts = {7, 9000};
+  for (int64_t shift : {0, 1}) {
+    AdamWDesc desc{0.9, 0.95, 1e-8, 0.1};
+    float lr = 3e-4f, coefficient = 0.5f;
+    int32_t step = 3;
+    AdamWStep scalars = adamwScalars(desc, lr, step, coefficient);
+    // Of two tensors parameters, moments and gradients, for both sides.
+    std::vector<Buffer<float>> cpu, gpu;
+    std::vector<Buffer<BF16>> copies, expected;
+    for (unsigned list = 0; list < 4; ++list)
+      for (int64_t count : counts)
+        for (auto *side : {&cpu, &gpu}) {
+          side->emplace_back(count, 0, 20 + list);
+          for (int64_t i = 0; list == 2 && i < count; ++i)
+            side->back().data()[i] *= side->back().data()[i];
+        }
+    for (size_t i = 0; i < 2; ++i) {
+      copies.emplace_back(counts[i], shift);
+      expected.emplace_back(counts[i], shift);
+      kernels().optimizerF32.adamwCopy(scalars, counts[i], cpu[i].data(),
+                                       cpu[2 + i].data(), cpu[4 + i].data(),
+                                       expected[i].data(), cpu[6 + i].data());
+    }
+    adamwCopy(noContext(), S, desc, counts.data(), nullptr, {gpu[0], gpu[1]},
+              {gpu[2], gpu[3]}, {gpu[4], gpu[5]}, {copies[0], copies[1]},
+              {gpu[6], gpu[7]}, reinterpret_cast<Ptr>(&lr),
+              reinterpret_cast<Ptr>(&step),
+              reinterpret_cast<Ptr>(&coefficient));
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(copies[i].bytes(), expected[i].bytes()) << "shift " << shift;
+    for (size_t i = 0; i < cpu.size(); ++i)
+      EXPECT_EQ(cpu[i].bytes(), gpu[i].bytes()) << "buffer " << i;
+  }
+}
+
 /// Boxes of whole vectors and of single elements, from and to places that are
 /// and are not multiples of 16 bytes; transposes that keep neighbours and that
 /// do not.

@@ -225,6 +225,8 @@ void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
                        d.out(second), x.data());
   k.optimizerBF16.adamw(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)),
                         d.out(second), narrow.data());
+  k.optimizerF32.adamwCopy(step, n, d.out(normal(n, 10)), d.out(normal(n, 11)),
+                           d.out(second), d.out<BF16>(n), x.data());
 }
 
 void addReductions(const Kernels &k, int64_t n, Digest &d) {

@@ -219,6 +219,53 @@ TEST(Optimizer, NarrowGradientsAreWidenedAsTheyAreRead) {
         << "list " << list;
 }
 
+/// Copies are the parameters rounded; a step that is not finite leaves them.
+TEST(Optimizer, CopiesAreTheParametersInBF16) {
+  const int64_t counts[] = {1001, 37};
+  AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
+  TestContext t;
+  t.options.threads = 2;
+  float *lr = t.take(std::vector<float>{1e-2f}),
+        *clip = t.take(std::vector<float>{0.5f});
+  int32_t *step = t.take(std::vector<int32_t>{2});
+  std::vector<float *> p, m, v, g, expected;
+  std::vector<BF16 *> copies;
+  for (unsigned i = 0; i < 2; ++i) {
+    std::vector<float> x = normal(counts[i], i);
+    p.push_back(t.take(x));
+    expected.push_back(t.take(x));
+    g.push_back(t.take(normal(counts[i], 10 + i)));
+    for (auto *list : {&m, &v})
+      for (int twice = 0; twice < 2; ++twice)
+        list->push_back(t.take<float>(counts[i]));
+    copies.push_back(t.take<BF16>(counts[i]));
+  }
+  auto update = [&] {
+    t.run([&](Context &c) {
+      adamwCopy(c, S, d, counts, nullptr, {ptr(p[0]), ptr(p[1])},
+                {ptr(m[0]), ptr(m[2])}, {ptr(v[0]), ptr(v[2])},
+                {ptr(copies[0]), ptr(copies[1])}, {ptr(g[0]), ptr(g[1])},
+                ptr(lr), ptr(step), ptr(clip));
+    });
+  };
+  update();
+  t.run([&](Context &c) {
+    adamw(c, S, d, counts, nullptr, {ptr(expected[0]), ptr(expected[1])},
+          {ptr(m[1]), ptr(m[3])}, {ptr(v[1]), ptr(v[3])},
+          {ptr(g[0]), ptr(g[1])}, ptr(lr), ptr(step), ptr(clip));
+  });
+  for (size_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < counts[i]; ++j) {
+      EXPECT_EQ(p[i][j], expected[i][j]);
+      EXPECT_EQ(copies[i][j].bits, math::toBF16(p[i][j]).bits);
+    }
+  *clip = NAN;
+  copies[1][3].bits = 77;
+  update();
+  EXPECT_EQ(copies[1][3].bits, 77);
+  EXPECT_EQ(p[1][3], expected[1][3]);
+}
+
 /// The order of the products is fixed: these bits are those of a GPU too.
 TEST(Optimizer, PowersAreProductsInOneOrder) {
   EXPECT_EQ(powerOf(0.9, 0), 1.0);
