@@ -81,8 +81,8 @@ _VALUES = {
     "crossEntropyGradRows": [_COUNT] * 3,
     "labelsOfBlock": [_COUNT] * 2,
     "narrowElements": [_tensors(2)],
-    "absMaxBits": [_tensors(1)],
-    "squareDigits": [_tensors(1)],
+    "absMaxBits": [_tensors(1), _COUNT],
+    "squareDigits": [_tensors(1), _COUNT],
     "finishNorm": [_REAL, _COUNT],
     "adamwStep": [_tensors(4), _words("<4d")],
     "adamwCopyStep": [_tensors(5), _words("<4d")],
@@ -383,8 +383,9 @@ def with_progress(op, calls, run, program, number):
 # The optimizer
 #===------------------------------------------------------------------------===#
 
-def _tensor_launches(op, kernel, kinds, lists, pointers, values=()):
-    """As many tensors a launch as its parameters have room for; `kinds` of the last list."""
+def _tensor_launches(op, kernel, kinds, lists, pointers, values=(), most=None):
+    """As many tensors a launch as its parameters have room for; `kinds` of the last list. A
+    reduction launches `most` blocks, and tells them how many they are."""
     counts, calls = [exec_text.elements(kind)[0] for kind in kinds], []
     narrow = [int(exec_text.elements(kind)[1] == "bf16") for kind in kinds]
     for begin in range(0, len(counts), 48):
@@ -394,9 +395,10 @@ def _tensor_launches(op, kernel, kinds, lists, pointers, values=()):
             first.append(first[-1] + ceil_div(count, 4096))
         tensors = (len(part), part, first, [l[begin:begin + 48] for l in lists],
                    narrow[begin:begin + 48])
-        if first[-1] > 0:
-            calls.append(launch(op.stream, kernel, first[-1], (256, 1), pointers,
-                                [tensors, *values]))
+        blocks = min(first[-1], most or first[-1])
+        if blocks > 0:
+            calls.append(launch(op.stream, kernel, blocks, (256, 1), pointers,
+                                [tensors, *([(blocks,)] if most else []), *values]))
     return calls
 
 
@@ -406,12 +408,12 @@ def _narrow(op):
 
 def _abs_max(op):
     return [fill(op.stream, op.outs[0], 4)] + _tensor_launches(
-        op, "absMaxBits", op.in_kinds, [op.ins], op.outs)
+        op, "absMaxBits", op.in_kinds, [op.ins], op.outs, most=1024)
 
 
 def _sum_squares(op):
     return [fill(op.stream, op.outs[0], 16)] + _tensor_launches(
-        op, "squareDigits", op.in_kinds[1:], [op.ins[1:]], [op.ins[0], op.outs[0]])
+        op, "squareDigits", op.in_kinds[1:], [op.ins[1:]], [op.ins[0], op.outs[0]], most=1024)
 
 
 def _clip_coefficient(op):

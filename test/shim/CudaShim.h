@@ -90,12 +90,12 @@ public:
 
   /// Gives `value` to the others of the warp and takes that of `lane`, which
   /// must make the same exchange.
-  float exchange(unsigned mask, float value, unsigned lane) {
+  template <typename T> T exchange(unsigned mask, T value, unsigned lane) {
     size_t me = current;
     Thread &t = threads[me];
     // Two slots: nobody is two exchanges ahead of a partner.
     unsigned turn = ++t.exchanges;
-    t.slot[turn % 2] = value;
+    std::memcpy(&t.slot[turn % 2], &value, sizeof value);
     yield();
     const Thread &from = threads[me / 32 * 32 + lane];
     bool isPartner = (mask >> lane & 1u) && (mask >> (me % 32) & 1u) &&
@@ -104,7 +104,8 @@ public:
       std::fprintf(stderr, "shuffle with a thread that takes no part in it\n");
       std::abort();
     }
-    return from.slot[turn % 2];
+    std::memcpy(&value, &from.slot[turn % 2], sizeof value);
+    return value;
   }
 
 private:
@@ -120,7 +121,7 @@ private:
     Stack *stack = nullptr; // of a thread that waits
     bool done = false;
     unsigned exchanges = 0;
-    float slot[2];
+    uint64_t slot[2];
   };
 
   Stack *takeStack() {
@@ -250,7 +251,8 @@ template <typename T> T atomicOr(T *to, T value) {
 inline unsigned shimLane(unsigned offset, int width) {
   return threadIdx.x % 32 / unsigned(width) * unsigned(width) + offset;
 }
-inline float __shfl_xor_sync(unsigned mask, float value, int step, int width) {
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int step, int width) {
   return shim::block.exchange(
       mask, value, shimLane((threadIdx.x % width) ^ unsigned(step), width));
 }

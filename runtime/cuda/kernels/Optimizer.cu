@@ -8,6 +8,7 @@
 #include "../Device.h"
 
 #include "runtime/kernels/AdamWScalars.h"
+#include <algorithm>
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;
@@ -46,16 +47,16 @@ FSDP_DEVICE gpu::Vector<float, N> loadLast(const Tensors<Lists> &t, int tensor,
 /// Floats that a thread takes at a time.
 constexpr int kVector = 4;
 
-/// Calls body(Count, tensor, first element) for the elements of this thread:
-/// vectors, and single ones at the end of a tensor or where one of its lists
-/// begins within 16 bytes.
+/// Calls body(Count, tensor, first element) for the elements of this thread in
+/// a block: vectors, and single ones at the end of a tensor or where one of its
+/// lists begins within 16 bytes.
 template <int N = kVector, int Lists, typename Body>
-FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
+FSDP_DEVICE void forElementsOf(int64_t block, const Tensors<Lists> &t,
+                               const Body &body) {
   int tensor = 0;
-  while (int64_t(blockIdx.x) >= t.firstBlock[tensor + 1])
+  while (block >= t.firstBlock[tensor + 1])
     ++tensor;
-  const int64_t begin =
-      (int64_t(blockIdx.x) - t.firstBlock[tensor]) * kElements;
+  const int64_t begin = (block - t.firstBlock[tensor]) * kElements;
   const int64_t left = t.elements[tensor] - begin;
   const int64_t end = begin + (left < kElements ? left : kElements);
   bool aligned = true;
@@ -66,6 +67,24 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
     body(gpu::Count<N>(), tensor, i);
   for (int64_t i = whole + threadIdx.x; i < end; i += gpu::kThreads)
     body(gpu::Count<1>(), tensor, i);
+}
+template <int N = kVector, int Lists, typename Body>
+FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
+  forElementsOf<N>(blockIdx.x, t, body);
+}
+
+/// Blocks that a reduction launches at most, several for each multiprocessor.
+/// Each takes every so many of the blocks that there are, and so gives its
+/// result to the other blocks' only once.
+constexpr int64_t kReducingBlocks = 1024;
+
+/// The same for the elements of this thread in all blocks that are its own,
+/// of which `launched` run.
+template <int Lists, typename Body>
+FSDP_DEVICE void forAllElements(const Tensors<Lists> &t, int64_t launched,
+                                const Body &body) {
+  for (int64_t b = blockIdx.x; b < t.firstBlock[t.count]; b += launched)
+    forElementsOf(b, t, body);
 }
 
 } // namespace fsdp::rt::device
@@ -130,13 +149,13 @@ namespace fsdp::rt::device {
 
 /// The order of absolute values of floats is that of their bits, and a NaN is
 /// above infinity.
-__global__ void absMaxBits(Tensors<1> t, unsigned *out) {
+__global__ void absMaxBits(Tensors<1> t, int64_t launched, unsigned *out) {
   __shared__ unsigned largest;
   if (threadIdx.x == 0)
     largest = 0;
   __syncthreads();
   unsigned mine = 0;
-  forElements(t, [&](auto count, int tensor, int64_t first) {
+  forAllElements(t, launched, [&](auto count, int tensor, int64_t first) {
     const auto x = loadLast<count.value>(t, tensor, first);
     FSDP_UNROLL
     for (int i = 0; i < count.value; ++i) {
@@ -157,9 +176,10 @@ void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts,
   ObservedCall call(c);
   fillZero(c, stream, out, sizeof(float));
   forTensors<1>(counts, types, {in},
-                [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
+                [&](const Tensors<1> &t, gpu::LaunchShape shape) {
+                  shape.blocks = std::min(shape.blocks, kReducingBlocks);
                   gpu::startWith(c, stream, "abs_max", absMaxBits, shape, t,
-                                 as<unsigned>(out));
+                                 shape.blocks, as<unsigned>(out));
                 });
 }
 
@@ -194,35 +214,60 @@ FSDP_DEVICE int scaleExponent(float max) {
   return isPower ? exponent : exponent + 1;
 }
 
+/// floor((x / 2^exponent)^2 * 2^48), for x that is no larger than 2^exponent.
+/// x is a mantissa of 24 bits times a power of two, so that is the mantissa's
+/// square without the bits that are below. Where 2^exponent is no normal
+/// number, mantissas are short, and their squares move up.
+FSDP_DEVICE unsigned long long squareAtScale(float x, int exponent) {
+  const uint32_t bits = math::bitsOf(x);
+  const int field = int(bits >> 23 & 0xffu);
+  const uint32_t mantissa = (bits & 0x7fffffu) | (field > 0 ? 0x800000u : 0u);
+  const int down = 2 * (127 + exponent - (field > 0 ? field : 1));
+  const unsigned long long square = (unsigned long long)(mantissa)*mantissa
+                                    << 2;
+  return down < 0 ? square << -down : down < 64 ? square >> down : 0;
+}
+
+using Digits = unsigned long long;
+
+/// The sum of a block's numbers, for its first thread. No atomics: there are
+/// none for 64 bits in shared memory, and loops of compare-and-swap spin.
+FSDP_DEVICE Digits totalOfBlock(Digits mine) {
+  __shared__ Digits ofWarp[gpu::kThreads / 32];
+  for (int step = 16; step > 0; step /= 2)
+    mine += __shfl_xor_sync(0xffffffffu, mine, step, 32);
+  __syncthreads(); // a total before this one has been read
+  if (threadIdx.x % 32 == 0)
+    ofWarp[threadIdx.x / 32] = mine;
+  __syncthreads();
+  Digits total = 0;
+  if (threadIdx.x == 0)
+    for (int warp = 0; warp < gpu::kThreads / 32; ++warp)
+      total += ofWarp[warp];
+  return total;
+}
+
 /// Adds the two 24-bit digits of each (x / scale)^2 to sums[0] and sums[1]:
 /// exact integers, so the order does not matter.
-__global__ void squareDigits(Tensors<1> t, const float *max,
-                             unsigned long long *sums) {
-  __shared__ unsigned long long high, low;
-  if (threadIdx.x == 0)
-    high = low = 0;
-  __syncthreads();
+__global__ void squareDigits(Tensors<1> t, int64_t launched, const float *max,
+                             Digits *sums) {
+  Digits high = 0, low = 0;
   if (isFinite(*max) && *max != 0.0f) {
-    const double inverse = powerOfTwo(-scaleExponent(*max));
-    unsigned long long h = 0, l = 0;
-    forElements(t, [&](auto count, int tensor, int64_t first) {
+    const int exponent = scaleExponent(*max);
+    forAllElements(t, launched, [&](auto count, int tensor, int64_t first) {
       const auto x = loadLast<count.value>(t, tensor, first);
       FSDP_UNROLL
       for (int i = 0; i < count.value; ++i) {
-        const double s = double(x[i]) * inverse;
-        const double y = s * s * 16777216.0;
-        const int32_t digit = int32_t(y);
-        h += unsigned(digit);
-        l += unsigned(int32_t((y - double(digit)) * 16777216.0));
+        const Digits square = squareAtScale(x[i], exponent);
+        high += square >> 24;
+        low += square & 0xffffffu;
       }
     });
-    atomicAdd(&high, h);
-    atomicAdd(&low, l);
   }
-  __syncthreads();
+  const Digits allHigh = totalOfBlock(high), allLow = totalOfBlock(low);
   if (threadIdx.x == 0) {
-    atomicAdd(sums, high);
-    atomicAdd(sums + 1, low);
+    atomicAdd(sums, allHigh);
+    atomicAdd(sums + 1, allLow);
   }
 }
 
@@ -232,12 +277,12 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
                           const DType *types, Ptr max, Ptrs in, Ptr out) {
   ObservedCall call(c);
   fillZero(c, stream, out, 2 * sizeof(int64_t));
-  forTensors<1>(counts, types, {in},
-                [&](const Tensors<1> &t, const gpu::LaunchShape &shape) {
-                  gpu::startWith(c, stream, "sum_squares", squareDigits, shape,
-                                 t, as<float>(max),
-                                 as<unsigned long long>(out));
-                });
+  forTensors<1>(
+      counts, types, {in}, [&](const Tensors<1> &t, gpu::LaunchShape shape) {
+        shape.blocks = std::min(shape.blocks, kReducingBlocks);
+        gpu::startWith(c, stream, "sum_squares", squareDigits, shape, t,
+                       shape.blocks, as<float>(max), as<Digits>(out));
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,7 +15,7 @@ using namespace fsdp::fake;
 
 /// Hosts that say nothing for so long compute, or wait for another host; the
 /// device goes on without them.
-static constexpr auto kQuiet = std::chrono::milliseconds(20);
+static constexpr auto kQuiet = std::chrono::milliseconds(4);
 
 Server::Server(const Options &options, int listener, int signals, int job)
     : options(options), listener(listener), signals(signals), job(job),

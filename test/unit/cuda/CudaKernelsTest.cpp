@@ -326,6 +326,42 @@ TEST(CudaKernels, OptimizerHasTheBitsOfTheCpu) {
   }
 }
 
+/// Powers of two and what is next to them, far below the largest, and numbers
+/// that are not normal, as the largest too; then more blocks than run.
+TEST(CudaKernels, SquaresOfExtremeValuesHaveTheBitsOfTheCpu) {
+  std::vector<std::vector<float>> cases = {{0.0f, -0.0f}};
+  for (int largest : {127, 0, -100, -126, -127, -140, -149}) {
+    std::vector<float> x = {std::ldexp(1.0f, largest)};
+    for (int below = 0; below < 60; ++below)
+      for (float m : {1.0f, -1.5f, 0.99999994f, 0.75000006f})
+        if (float v = std::ldexp(m, largest - below); std::abs(v) <= x[0])
+          x.push_back(v);
+    cases.push_back(x);
+  }
+  std::vector<float> many(size_t(5) << 20);
+  for (size_t i = 0; i < many.size(); ++i)
+    many[i] = std::ldexp(float(i % 1021) - 500.0f, -int(i % 37));
+  cases.push_back(many);
+  for (const std::vector<float> &x : cases) {
+    auto count = int64_t(x.size());
+    Buffer<float> data(count, 0);
+    std::copy(x.begin(), x.end(), data.data());
+    uint32_t bits = kernels().optimizerF32.absMaxBits(x.data(), count), got = 0;
+    absMax(noContext(), S, &count, nullptr, {data},
+           reinterpret_cast<Ptr>(&got));
+    ASSERT_EQ(got, bits);
+    float largest = math::fromBits(bits);
+    int64_t digits[2] = {}, gotDigits[2] = {};
+    if (largest != 0)
+      kernels().optimizerF32.sumSquares(
+          x.data(), count, std::ldexp(1.0, -scaleExponent(largest)), digits);
+    sumSquares(noContext(), S, &count, nullptr, reinterpret_cast<Ptr>(&largest),
+               {data}, reinterpret_cast<Ptr>(gotDigits));
+    EXPECT_EQ(gotDigits[0], digits[0]) << "largest " << largest;
+    EXPECT_EQ(gotDigits[1], digits[1]) << "largest " << largest;
+  }
+}
+
 TEST(CudaKernels, NarrowGradientsHaveTheBitsOfTheCpu) {
   const std::vector<int64_t> counts = {7, 9000, 4097};
   const DType types[] = {DType::BF16, DType::F32, DType::BF16};
