@@ -172,15 +172,16 @@ TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
 /// Gradients in bf16 have the bits of the same ones widened, alone and in a
 /// list with others.
 TEST(Optimizer, NarrowGradientsAreWidenedAsTheyAreRead) {
-  const int64_t counts[] = {1001, 4097};
+  const int64_t counts[] = {40001, 4097}; // both threads have parts of them
   const DType types[] = {DType::BF16, DType::F32};
   AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
   TestContext t;
   t.options.threads = 2;
   BF16 *narrow = t.take<BF16>(counts[0]);
   float *wide = t.take<float>(counts[0]);
+  std::vector<float> gradient = normal(counts[0], 1);
   for (int64_t i = 0; i < counts[0]; ++i) {
-    narrow[i] = math::toBF16(normal(counts[0], 1)[size_t(i)]);
+    narrow[i] = math::toBF16(gradient[size_t(i)]);
     wide[i] = math::widen(narrow[i]);
   }
   float *other = t.take(normal(counts[1], 2)), *max = t.take<float>(2);
@@ -221,7 +222,7 @@ TEST(Optimizer, NarrowGradientsAreWidenedAsTheyAreRead) {
 
 /// Copies are the parameters rounded; a step that is not finite leaves them.
 TEST(Optimizer, CopiesAreTheParametersInBF16) {
-  const int64_t counts[] = {1001, 37};
+  const int64_t counts[] = {40001, 37}; // both threads have parts of the first
   AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
   TestContext t;
   t.options.threads = 2;
