@@ -24,6 +24,30 @@ using namespace fsdp::rt;
 
 namespace {
 
+/// Transfers that NCCL begins together. One that is refused under capture
+/// leaves no group open, in which all later calls would wait.
+class GroupCall {
+public:
+  explicit GroupCall(const char *serves) : serves(serves) {
+    check(ncclGroupStart(), serves);
+  }
+  ~GroupCall() {
+    if (isOpen)
+      ncclGroupEnd();
+  }
+  GroupCall(const GroupCall &) = delete;
+  GroupCall &operator=(const GroupCall &) = delete;
+
+  void end() {
+    isOpen = false;
+    check(ncclGroupEnd(), serves);
+  }
+
+private:
+  const char *const serves;
+  bool isOpen = true;
+};
+
 /// Sums over the same ranks in the same order, in as few launches as hold them.
 class Sums {
 public:
@@ -193,13 +217,13 @@ void NcclChannel::fillPadding(CudaContext &c, Stream stream,
 
 void NcclChannel::allGather(cudaStream_t stream, const CollectiveDesc &desc,
                             const Ptr *in, const Ptr *out) const {
-  check(ncclGroupStart(), desc.serves);
+  GroupCall transfers(desc.serves);
   for (int i = 0; i < desc.items; ++i)
     check(ncclAllGather(in[i], out[i],
                         size_t(desc.item[i].shard * sizeOf(desc.in)), ncclInt8,
                         communicator, stream),
           desc.serves);
-  check(ncclGroupEnd(), desc.serves);
+  transfers.end();
 }
 
 /// What is added keeps its type.
@@ -210,7 +234,7 @@ static ncclDataType_t sumTypeOf(const CollectiveDesc &desc) {
 /// One group call of NCCL's own sums, which need no workspace.
 void NcclChannel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
                              const Ptr *in, const Ptr *out) const {
-  check(ncclGroupStart(), desc.serves);
+  GroupCall transfers(desc.serves);
   for (int i = 0; i < desc.items; ++i) {
     const CollectiveItem &item = desc.item[i];
     if (desc.kind == CollectiveKind::AllReduce)
@@ -224,7 +248,7 @@ void NcclChannel::reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
     else
       reduceParts(stream, desc, i, in[i], out[i]);
   }
-  check(ncclGroupEnd(), desc.serves);
+  transfers.end();
 }
 
 /// NCCL scatters equal parts. Where the last ones are short or empty, every
@@ -260,13 +284,13 @@ void NcclChannel::exchange(cudaStream_t stream, const CollectiveDesc &desc,
                            const Ptr *workspace) const {
   if (size() == 1)
     return;
-  check(ncclGroupStart(), desc.serves);
+  GroupCall transfers(desc.serves);
   for (int i = 0; i < desc.items; ++i)
     if (hasTwoLevels(desc, i))
       exchangeInside(stream, desc, i, round, in[i], workspace[i]);
     else
       exchangeItem(stream, desc, i, round, in[i], workspace[i]);
-  check(ncclGroupEnd(), desc.serves);
+  transfers.end();
 }
 
 void NcclChannel::exchangeItem(cudaStream_t stream, const CollectiveDesc &desc,
@@ -352,7 +376,7 @@ void NcclChannel::exchangeBetween(cudaStream_t stream,
   if (!hasTwoLevels(desc))
     return;
   int64_t element = sizeOf(DType::F32);
-  check(ncclGroupStart(), desc.serves);
+  GroupCall transfers(desc.serves);
   for (int i = 0; i < desc.items; ++i) {
     if (!hasTwoLevels(desc, i))
       continue;
@@ -368,7 +392,7 @@ void NcclChannel::exchangeBetween(cudaStream_t stream,
       to += slot;
     }
   }
-  check(ncclGroupEnd(), desc.serves);
+  transfers.end();
 }
 
 //===----------------------------------------------------------------------===//
@@ -415,11 +439,11 @@ void NcclChannel::gatherParts(cudaStream_t stream, const CollectiveDesc &desc,
   if (size() == 1 || !anyLarge)
     return;
   auto group = [&](auto gather) {
-    check(ncclGroupStart(), desc.serves);
+    GroupCall transfers(desc.serves);
     for (int i = 0; i < desc.items; ++i)
       if (!isSmall(desc, desc.item[i].full))
         gather(i);
-    check(ncclGroupEnd(), desc.serves);
+    transfers.end();
   };
   if (desc.nodeRanks <= 1)
     return group([&](int item) {

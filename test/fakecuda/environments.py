@@ -189,6 +189,10 @@ def cases(occupied):
         FSDP_FAKECUDA_NO_ATTENTION="1"), WORKS_PLAINLY
     yield "a step that cannot be captured", lambda job: job.local(
         FSDP_FAKECUDA_FAULT="captured-allocation:5"), WORKS_UNCAPTURED
+    yield "a transfer that cannot be captured", lambda job: job.local(
+        FSDP_FAKECUDA_FAULT="captured-transfer:5"), WORKS_UNCAPTURED
+    yield "a transfer that one rank cannot capture", lambda job: job.local(
+        FSDP_FAKECUDA_FAULT="captured-transfer:5@1"), WORKS_UNCAPTURED
     yield "a rank that cannot capture its step", lambda job: job.local(
         FSDP_FAKECUDA_FAULT="captured-question:5@1"), WORKS_UNCAPTURED
     yield "as torchrun", lambda job: job.launched(torchrun(port())), WORKS

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <nccl.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace fsdp::fake;
 
@@ -28,6 +29,7 @@ struct Part {
 };
 thread_local std::vector<Part> parts;
 thread_local int depth = 0;
+thread_local bool hasFailed = false; // one of its calls, and so all of it
 
 } // namespace
 
@@ -203,11 +205,21 @@ extern "C" ncclResult_t ncclGroupStart() {
 extern "C" ncclResult_t ncclGroupEnd() {
   if (depth == 0)
     return refuse("ncclGroupEnd without ncclGroupStart");
-  return --depth > 0 ? ncclSuccess : issueGroup();
+  if (--depth > 0)
+    return ncclSuccess;
+  if (!std::exchange(hasFailed, false))
+    return issueGroup();
+  parts.clear();
+  return ncclInvalidUsage;
 }
 
 static ncclResult_t add(ncclComm *comm, cudaStream_t stream,
                         const Transfer &transfer) {
+  Client &client = Client::get();
+  if (client.isCapturing() && client.isPlanted("captured-transfer")) {
+    hasFailed = depth > 0;
+    return refuse("a transfer while a stream is captured");
+  }
   Part *mine = nullptr;
   for (Part &part : parts)
     if (part.comm == comm)

@@ -235,14 +235,20 @@ static const Kind kKinds[] = {
 };
 
 /// Those of the process: see client/. And that of a graph.
-static const char *const kOthers[] = {
-    "drop-synchronize",    "host-read",
-    "host-write",          "reuse-pinned",
-    "dead-rank",           "stale-algorithm",
-    "captured-question",   "captured-legacy",
-    "captured-allocation", "drop-event-synchronize",
-    "drop-edge",           "async-error",
-    "hang-connect"};
+static const char *const kOthers[] = {"drop-synchronize",
+                                      "host-read",
+                                      "host-write",
+                                      "reuse-pinned",
+                                      "dead-rank",
+                                      "stale-algorithm",
+                                      "captured-question",
+                                      "captured-legacy",
+                                      "captured-allocation",
+                                      "captured-transfer",
+                                      "drop-event-synchronize",
+                                      "drop-edge",
+                                      "async-error",
+                                      "hang-connect"};
 
 static const Kind *kindOf(const FaultText &text) {
   for (const Kind &kind : kKinds)
