@@ -151,9 +151,10 @@ class Job(jobs.Job):
         return False
 
 
-def caught(command, before, partial, whole, ranks, act):
+def caught(command, before, partial, whole, ranks, act, ends=False):
     """(status, output, errors) of a run whose `ranks` are stopped while `partial` is
-    written and there is no `whole`, for `act`."""
+    written and there is no `whole`, for `act`. If that `ends` the writing, one that was
+    past its last look at signals is none: it goes on to `whole`."""
     for _ in range(30):  # the moment may be missed
         before()
         job = Job(command)
@@ -162,7 +163,7 @@ def caught(command, before, partial, whole, ranks, act):
             act(job)
         job.send(signal.SIGCONT, *ranks)
         ended = job.end()
-        if is_caught:
+        if is_caught and not (ends and os.path.isdir(whole)):
             return ended
     sys.exit(f"{partial} is never seen")
 
@@ -190,7 +191,7 @@ def interrupted(work, text, artifact):
 
     for number in (signal.SIGTERM, signal.SIGUSR1):
         status, said, errors = caught(command, remove_export, f"{step}-hf.partial", f"{step}-hf",
-                                      (0,), lambda job: job.send(number, 0))
+                                      (0,), lambda job: job.send(number, 0), ends=True)
         expect(status == 0 and goes_on in said and f"signal {number:d} " in said,
                f"{number}: {status}: {said}{errors}")
         expect(runs.steps(folder) == ([2, 4], []), f"{number}: {runs.steps(folder)}")
