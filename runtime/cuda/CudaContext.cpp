@@ -16,7 +16,6 @@
 #include "runtime/core/DataErrors.h"
 #include <algorithm>
 #include <cstdlib>
-#include <nvtx3/nvToolsExt.h>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -396,11 +395,10 @@ static void endProgram(CudaContext &c, const HostPlaces &host,
 
 void rt::issueProgram(CudaContext &c, int index, const HostPlaces &host) {
   const fsdp_program &program = c.artifact->program[index];
-  nvtxRangePushA(program.name);
+  ProfilerRange range(program.name);
   beginProgram(c, index, host, program.name);
   program.run(c);
   endProgram(c, host, program.name);
-  nvtxRangePop();
 }
 
 bool rt::runProgram(Context &context, int index, std::string &error) {
@@ -581,7 +579,7 @@ void rt::collective(Context &context, Stream stream, int index, Ptrs in,
   }
   ObservedCall call(c);
   CudaTimeline::Span span(c, stream, desc.serves, desc.items);
-  nvtxRangePushA(desc.serves);
+  ProfilerRange range(desc.serves);
   std::unique_lock<std::timed_mutex> issuing;
   if (c.probe)
     issuing = c.probe->issuing();
@@ -591,5 +589,4 @@ void rt::collective(Context &context, Stream stream, int index, Ptrs in,
                            workspace.begin());
   if (c.progress)
     c.progress->leave(channel, c.stream(stream));
-  nvtxRangePop();
 }

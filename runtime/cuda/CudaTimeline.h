@@ -11,10 +11,20 @@
 
 #include "runtime/core/Timeline.h"
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 
 namespace fsdp::rt {
 
 class CudaContext;
+
+/// What the host issues while it lives has this name in profilers.
+class ProfilerRange {
+public:
+  explicit ProfilerRange(const char *name) { nvtxRangePushA(name); }
+  ~ProfilerRange() { nvtxRangePop(); }
+  ProfilerRange(const ProfilerRange &) = delete;
+  ProfilerRange &operator=(const ProfilerRange &) = delete;
+};
 
 class CudaTimeline {
 public:
