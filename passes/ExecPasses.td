@@ -233,7 +233,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
       the ranges of values where the bound is too wide.
     - A workspace is invalid after its operation, and only a transient buffer can be one. copy_box writes
       only its box (of 2^20 pieces at most); all other work writes whole outputs.
-    - Only `exec.adamw`, `exec.gemm_add` and an all_reduce update a buffer in place, as their records state.
+    - Only `exec.adamw`, `exec.adamw_copy`, `exec.gemm_add` and an all_reduce update a buffer in place, as their
+      records state.
       Other work must not: a matmul reads again after it has begun to write, and kernels are compiled to
       assume that nothing writes what they read.
 

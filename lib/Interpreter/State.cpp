@@ -1,5 +1,6 @@
 //===- State.cpp - Parameters, buffers and gradients of ranks -------------===//
 #include "State.h"
+#include "fsdp/Support/RangeNames.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -26,6 +27,15 @@ State::Declaration State::declarationOf(StringRef name) const {
 DenseTensor State::initial(StringRef name,
                            const Declaration &declaration) const {
   auto given = whole.find(name.str());
+  StringRef parameter = name;
+  // What the runtime copies before the first program.
+  if (given == whole.end() &&
+      parameter.consume_back(range_name::kComputeCopySuffix)) {
+    DenseTensor copy = initial(parameter, declarationOf(parameter));
+    if (rounding == Rounding::Declared)
+      roundTo(declaration.type.getElementType(), copy);
+    return copy;
+  }
   if (given == whole.end()) {
     if (isa<nn::NormalAttr, nn::UniformAttr>(declaration.init))
       fail("'" + name.str() +

@@ -27,9 +27,10 @@ static void checkDriver() {
   if (driver / 1000 < runtime / 1000)
     throw Error("the NVIDIA driver on " + hostName() + " is for CUDA " +
                 versionText(driver) + ", this build needs CUDA " +
-                versionText(runtime) +
-                "; install a newer driver, or build with a CUDA Toolkit " +
-                std::to_string(driver / 1000));
+                versionText(runtime) + "; install a newer driver" +
+                (driver >= 12000 ? ", or build with a CUDA Toolkit " +
+                                       std::to_string(driver / 1000)
+                                 : ""));
 }
 
 /// Where there are fewer GPUs than ranks. Slurm may show each task one of its

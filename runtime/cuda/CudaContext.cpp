@@ -15,7 +15,6 @@
 #include "runtime/collectives/Groups.h"
 #include "runtime/core/DataErrors.h"
 #include <algorithm>
-#include <cstdlib>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -142,76 +141,9 @@ static void createAttentions(CudaContext &c) {
   }
 }
 
-/// A program decides nothing, so one run of it that issues no work knows all
-/// its channels.
-static ChannelSurvey surveyPrograms(CudaContext &c) {
-  ChannelSurvey survey(size_t(kStreams) * size_t(c.artifact->groups));
-  c.survey = &survey;
-  for (int32_t i = 0; i < c.artifact->programs; ++i)
-    c.artifact->program[i].run(c);
-  c.survey = nullptr;
-  return survey;
-}
-
 double rt::timeoutOf(const ContextOptions &options) {
   return options.timeoutSeconds > 0 ? options.timeoutSeconds
                                     : collectiveTimeout();
-}
-
-/// NCCL wants buffers registered by all ranks of a communicator or by none.
-static void shareRegistration(CudaContext &c) {
-  double missing = 0;
-  for (const auto &channel : c.channels)
-    missing += channel && !channel->isRegistered();
-  allReduceSum(&missing, 1);
-  if (missing == 0)
-    return;
-  for (auto &channel : c.channels)
-    if (channel)
-      channel->deregister();
-  if (c.world.rank == 0)
-    std::fprintf(stderr, "fsdp-run: warning: NCCL cannot register the arena "
-                         "here: transfers go through its own buffers\n");
-}
-
-/// NCCL connects the ranks.
-static void connectChannels(CudaContext &c, const ContextOptions &options,
-                            const ChannelSurvey &isUsed) {
-  const fsdp_artifact &a = *c.artifact;
-  StageLimit stage(jobMonitor(), "the creation of NCCL's communicators",
-                   timeoutOf(options));
-  ncclUniqueId id{};
-  if (c.world.rank == 0)
-    require(ncclGetUniqueId(&id), "NCCL");
-  broadcast(&id, sizeof id);
-  require(
-      ncclCommInitRank(&c.worldCommunicator, c.world.size, id, c.world.rank),
-      "NCCL");
-  std::vector<int> nodeRanks = nodeRanksOfGroups(a);
-  for (size_t i = 0; i < isUsed.size(); ++i) {
-    size_t group = i % size_t(a.groups);
-    if (isUsed[i])
-      c.channels[i] = std::make_unique<NcclChannel>(
-          c.worldCommunicator, Stream(i / size_t(a.groups)), a.group[group],
-          nodeRanks[group], options.meshAxes, c.world.rank, c.arena,
-          a.arena_bytes);
-  }
-  shareRegistration(c);
-}
-
-static void createChannels(CudaContext &c, const ContextOptions &options) {
-  const fsdp_artifact &a = *c.artifact;
-  for (int32_t g = 0; g < a.groups; ++g)
-    c.places.push_back(
-        coordinateOf(a.group[g], options.meshAxes, c.world.rank));
-  ChannelSurvey isUsed = surveyPrograms(c);
-  c.channels.resize(isUsed.size());
-  if (std::find(isUsed.begin(), isUsed.end(), true) == isUsed.end())
-    return;
-  // Several communicators at once need an order of launch that is the same on
-  // all ranks: that of the program.
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
-  connectChannels(c, options, isUsed);
 }
 
 /// Calls `make`, which may fail on some ranks and not on others; then throws on

@@ -191,15 +191,20 @@ class NcclChannel {
 public:
   /// Collective over the job: all ranks make their channels in one order.
   /// `nodeRanks` is that of the group's sums in two levels, or 0.
-  NcclChannel(ncclComm_t world, Stream stream, const GroupDesc &group,
-              int nodeRanks, const std::vector<int64_t> &meshAxes, int rank,
-              Ptr arena, uint64_t arenaBytes);
+  NcclChannel(ncclComm_t world, const GroupDesc &group, int nodeRanks,
+              const std::vector<int64_t> &meshAxes, int rank);
   ~NcclChannel();
   NcclChannel(const NcclChannel &) = delete;
   NcclChannel &operator=(const NcclChannel &) = delete;
 
-  /// Whether NCCL uses the arena in place: all ranks' or nobody's.
-  bool isRegistered() const { return window || registration; }
+  /// Lets NCCL use the arena in place and at the same place of every rank's,
+  /// where programs have the tensors of a collective. Collective over the
+  /// group. False where NCCL makes no window, as without direct access between
+  /// ranks.
+  bool makeWindow(Ptr arena, uint64_t bytes);
+  /// Lets NCCL use the own arena in place; false if it cannot.
+  bool registerArena(Ptr arena, uint64_t bytes);
+  /// Undoes both.
   void deregister();
 
   void run(CudaContext &c, Stream stream, const CollectiveDesc &desc,
@@ -211,7 +216,6 @@ public:
   void abort() const { ncclCommAbort(communicator); }
 
 private:
-  void registerArena(Ptr arena, uint64_t bytes);
   void allGather(cudaStream_t stream, const CollectiveDesc &desc, const Ptr *in,
                  const Ptr *out) const;
   void reduceFast(cudaStream_t stream, const CollectiveDesc &desc,
@@ -251,7 +255,7 @@ private:
   std::optional<NodeLevels> levels;
   ncclComm_t communicator = nullptr;
   ncclWindow_t window = nullptr;
-  void *registration = nullptr; // where there are no windows
+  void *registration = nullptr;
 };
 
 //===----------------------------------------------------------------------===//
@@ -321,6 +325,10 @@ inline CudaContext &cudaContext(Context &context) {
 inline const CudaContext &cudaContext(const Context &context) {
   return static_cast<const CudaContext &>(context);
 }
+
+/// Connects the ranks by the communicators that programs use, with the arena
+/// registered. Collective. Throws fsdp::Error.
+void createChannels(CudaContext &c, const ContextOptions &options);
 
 /// Issues a program with its inputs and outputs and waits for nothing, so that
 /// it may be captured.

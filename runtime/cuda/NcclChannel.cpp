@@ -81,39 +81,17 @@ private:
 
 } // namespace
 
-/// What collectives may take of the GPU. What is gathered ahead travels beside
-/// compute: by copy engines where NVLink connects all ranks, so that it takes
-/// no multiprocessor from products. Sums travel beside compute too, in sends
-/// and receives, which need kernels. Whatever compute waits for gets what is
-/// fastest. NCCL_CTA_POLICY in the environment comes before this.
-static int ctaPolicyOf(Stream stream) {
-  switch (stream) {
-  case Stream::Gather:
-    return NCCL_CTA_POLICY_ZERO;
-  case Stream::Reduce:
-    return NCCL_CTA_POLICY_EFFICIENCY;
-  case Stream::Compute:
-  case Stream::Copy:
-    return NCCL_CTA_POLICY_DEFAULT;
-  }
-  throw Error("a stream of no role");
-}
-
-NcclChannel::NcclChannel(ncclComm_t world, Stream stream,
-                         const GroupDesc &group, int nodeRanks,
-                         const std::vector<int64_t> &meshAxes, int rank,
-                         Ptr arena, uint64_t arenaBytes)
+NcclChannel::NcclChannel(ncclComm_t world, const GroupDesc &group,
+                         int nodeRanks, const std::vector<int64_t> &meshAxes,
+                         int rank)
     : ranks(groupRanks(group, meshAxes, rank)),
       tree(rankTree(group, meshAxes)) {
   me = int(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   if (nodeRanks > 1)
     levels = nodeLevels(tree, nodeRanks, me);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.CTAPolicy = ctaPolicyOf(stream);
   // A group is known by its first rank.
-  require(ncclCommSplit(world, ranks[0], me, &communicator, &config),
+  require(ncclCommSplit(world, ranks[0], me, &communicator, nullptr),
           "NCCL communicator");
-  registerArena(arena, arenaBytes);
 }
 
 /// Older libraries do not have the call.
@@ -123,22 +101,19 @@ static bool hasWindows() {
          version >= NCCL_VERSION(2, 27, 0);
 }
 
-/// A collective has its tensors at the same place of all ranks' arenas, which
-/// is what a symmetric window demands. NCCL makes none where it lacks direct
-/// access to some rank, and says success. Where it cannot use the arena in
-/// place it copies through buffers of its own, which is slower and as right.
-void NcclChannel::registerArena(Ptr arena, uint64_t bytes) {
-  if (hasWindows()) {
-    ncclResult_t made = ncclCommWindowRegister(
-        communicator, arena, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
-    if (made != ncclSuccess)
-      window = nullptr;
-    if (made != ncclSuccess || window)
-      return;
-  }
+bool NcclChannel::makeWindow(Ptr arena, uint64_t bytes) {
+  if (hasWindows() &&
+      ncclCommWindowRegister(communicator, arena, bytes, &window,
+                             NCCL_WIN_COLL_SYMMETRIC) != ncclSuccess)
+    window = nullptr;
+  return window;
+}
+
+bool NcclChannel::registerArena(Ptr arena, uint64_t bytes) {
   if (ncclCommRegister(communicator, arena, bytes, &registration) !=
       ncclSuccess)
     registration = nullptr;
+  return registration;
 }
 
 void NcclChannel::deregister() {

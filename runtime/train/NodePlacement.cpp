@@ -31,23 +31,24 @@ std::string fsdp::placementWarning(const std::vector<std::string> &hosts,
   return {};
 }
 
-static int64_t fewestOnAMachine(const std::vector<std::string> &hosts) {
+/// Whether every machine has a multiple of so many ranks.
+static bool areWhole(const std::vector<std::string> &hosts, int64_t together) {
   std::map<std::string, int64_t> ranks;
   for (const std::string &host : hosts)
     ++ranks[host];
-  int64_t fewest = int64_t(hosts.size());
-  for (const auto &[host, count] : ranks)
-    fewest = std::min(fewest, count);
-  return fewest;
+  return std::all_of(ranks.begin(), ranks.end(), [&](const auto &host) {
+    return host.second % together == 0;
+  });
 }
 
 std::string fsdp::innerAxisWarning(const std::vector<std::string> &hosts,
                                    const std::vector<MeshAxis> &mesh) {
-  int64_t fewest = fewestOnAMachine(hosts);
   int64_t together = 1; // consecutive ranks that an axis and those in it join
   for (size_t axis = mesh.size(); axis-- > 1;) {
     together *= mesh[axis].size;
-    if (together > fewest)
+    // No numbering keeps them together where a machine's ranks are no whole
+    // number of them.
+    if (!areWhole(hosts, together))
       return {};
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
       size_t first = rank - rank % size_t(together);
@@ -56,10 +57,11 @@ std::string fsdp::innerAxisWarning(const std::vector<std::string> &hosts,
                std::to_string(rank) + " are neighbours along the mesh's " +
                mesh[axis].name + " axis but on different machines, " +
                hosts[first] + " and " + hosts[rank] +
-               ": its transfers go over the network. Every machine has " +
-               std::to_string(fewest) +
-               " ranks or more; number consecutive ranks on one machine "
-               "(mpirun --map-by slot, srun --distribution=block)";
+               ": its transfers go over the network. Every machine has room "
+               "for whole groups of " +
+               std::to_string(together) +
+               "; number consecutive ranks on one machine (mpirun --map-by "
+               "slot, srun --distribution=block)";
     }
   }
   return {};

@@ -196,9 +196,16 @@ void Rank::setInputsOfStep() {
       manifest().programs[static_cast<size_t>(stepRuns.back().program)].name;
 }
 
-/// Whoever has written parameters, programs read copies of them.
+static bool isComputeCopy(const RangeInfo &range) {
+  return endsWith(range.name, range_name::kComputeCopySuffix);
+}
+
+/// Whoever has written parameters, programs read copies of them. Without copies
+/// a program of that name is some text's own.
 void Rank::copyParameters() {
-  if (!std::exchange(areCopiesStale, false))
+  const std::vector<RangeInfo> &ranges = manifest().ranges;
+  if (!std::exchange(areCopiesStale, false) ||
+      std::none_of(ranges.begin(), ranges.end(), isComputeCopy))
     return;
   int program = manifest().findProgram(range_name::kCopyParameters);
   std::string error;
@@ -303,10 +310,6 @@ TensorSource Rank::sourceOf(const RangeInfo &range) const {
             take(write)(reinterpret_cast<const std::byte *>(slices), 0,
                         whole.bytes);
           }};
-}
-
-static bool isComputeCopy(const RangeInfo &range) {
-  return endsWith(range.name, range_name::kComputeCopySuffix);
 }
 
 void Rank::dump(const std::string &path) const {

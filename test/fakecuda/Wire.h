@@ -229,7 +229,7 @@ struct CommInit {
 /// A negative colour takes part in the split and in no new communicator.
 struct CommSplit {
   uint32_t parent, comm;
-  int32_t color, key, ctaPolicy;
+  int32_t color, key;
 };
 struct CommPlace {
   int32_t rank, size;

@@ -107,9 +107,6 @@ Executable = collections.namedtuple("Executable", "number")
 COMPUTE = {"stream": "compute"}
 SYNCHRONIZE = {"call": "synchronize", **COMPUTE}
 THREAD_LOCAL = 1
-# NCCL's: gathers by copy engines, sums with few blocks, and what compute waits for as fast as
-# can be.
-CTA_POLICIES = {"gather": 2, "reduce": 1, "compute": 0}
 # Steps that are on their way at once, each with a graph of its own.
 GRAPHS = 2
 
@@ -266,10 +263,6 @@ class Comparison:
         for channel, comm in self.names[Channel].ours.items():
             ranks = ranks_of(self.module, channel.axes, self.rank)
             splits = [s for s in self.recorded.splits if s["comm"] == comm]
-            policy = CTA_POLICIES[channel.stream]
-            if splits and splits[0]["cta_policy"] != policy:
-                raise Difference(f"{channel}: its communicator has CTA policy "
-                                 f"{splits[0]['cta_policy']}, not {policy}")
             if len(splits) != 1 or splits[0]["color"] != ranks[0] \
                     or splits[0]["key"] != ranks.index(self.rank):
                 raise Difference(f"{channel}: its communicator is that of other ranks")

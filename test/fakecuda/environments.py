@@ -166,6 +166,8 @@ def cases(occupied):
     yield "no registration on one rank", lambda job: job.local(
         FSDP_FAKECUDA_UNREGISTERED="1"), WORKS_SLOWLY
     yield "no windows", lambda job: job.local(FSDP_FAKECUDA_NO_WINDOWS="1"), WORKS
+    yield "windows that NCCL refuses", lambda job: job.local(
+        FSDP_FAKECUDA_NO_WINDOWS="refused"), WORKS
     yield "no progress counters", lambda job: job.local(
         FSDP_FAKECUDA_NO_WRITES="1"), WORKS_UNWATCHED % 2
     yield "progress counters of one rank alone", lambda job: job.launched(

@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -23,22 +24,26 @@ CLANG = "/usr/lib/llvm-22/bin/clang++"
 def fetched(folder):
     """A toolkit as clang expects it, without nvcc."""
     toolkit = os.path.join(folder, "toolkit")
-    if not os.path.exists(toolkit):
-        subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--quiet",
-                        "--dest", folder, *WHEELS], check=True)
-        for wheel in glob.glob(os.path.join(folder, "*.whl")):
-            with zipfile.ZipFile(wheel) as archive:
-                for member in archive.infolist():
-                    # nvidia/PACKAGE/include/...
-                    parts = member.filename.split("/")
-                    if len(parts) < 4 or parts[2] not in ("include", "bin", "nvvm") \
-                            or member.is_dir():
-                        continue
-                    place = os.path.join(toolkit, *parts[2:])
-                    os.makedirs(os.path.dirname(place), exist_ok=True)
-                    with open(place, "wb") as file:
-                        file.write(archive.read(member))
-        os.chmod(os.path.join(toolkit, "bin", "ptxas"), 0o755)
+    if os.path.exists(toolkit):
+        return toolkit
+    partial = toolkit + ".partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--quiet",
+                    "--dest", folder, *WHEELS], check=True)
+    for wheel in glob.glob(os.path.join(folder, "*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                # nvidia/PACKAGE/include/...
+                parts = member.filename.split("/")
+                if len(parts) < 4 or parts[2] not in ("include", "bin", "nvvm") \
+                        or member.is_dir():
+                    continue
+                place = os.path.join(partial, *parts[2:])
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                with open(place, "wb") as file:
+                    file.write(archive.read(member))
+    os.chmod(os.path.join(partial, "bin", "ptxas"), 0o755)
+    os.rename(partial, toolkit)
     return toolkit
 
 

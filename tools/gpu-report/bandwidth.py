@@ -35,7 +35,8 @@ def _ceilings(there):
 
 def _row(name, microseconds, calls, known, copy, matmul):
     row = {"name": name, "calls": calls, "us": microseconds}
-    if not known:
+    # Of parts of other operations, as the fills of a norm, there are no bytes.
+    if not known or not microseconds:
         return row
     row["GB/s"] = 1e-3 * known["bytes"] / microseconds
     row["% of copy"] = 100 * row["GB/s"] / copy

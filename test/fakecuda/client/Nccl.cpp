@@ -106,13 +106,11 @@ extern "C" ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size,
 
 extern "C" ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key,
                                       ncclComm_t *comm, ncclConfig_t *config) {
-  const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-  if (config && config->magic != initial.magic)
-    return refuse("a configuration that was not initialized");
-  return rendezvous(Call::CommSplit,
-                    CommSplit{parent->number, Client::get().nextNumber(), color,
-                              key, config ? config->CTAPolicy : 0},
-                    comm);
+  if (config)
+    return refuse("ncclCommSplit with a configuration");
+  return rendezvous(
+      Call::CommSplit,
+      CommSplit{parent->number, Client::get().nextNumber(), color, key}, comm);
 }
 
 extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -158,14 +156,14 @@ extern "C" ncclResult_t ncclCommDeregister(ncclComm *const, void *handle) {
   return resultOf(status);
 }
 
-/// As NCCL where ranks have no direct access to each other: no window, and
-/// success.
+/// Where windows are missing NCCL says success and makes none; what it refuses,
+/// it may still register as usual.
 extern "C" ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory,
                                                size_t bytes,
                                                ncclWindow_t *window,
                                                int flags) {
-  if (std::getenv("FSDP_FAKECUDA_NO_WINDOWS"))
-    return ncclSuccess;
+  if (const char *none = std::getenv("FSDP_FAKECUDA_NO_WINDOWS"))
+    return std::strcmp(none, "refused") == 0 ? ncclInvalidUsage : ncclSuccess;
   if (flags != NCCL_WIN_COLL_SYMMETRIC)
     return refuse("a window that is not symmetric");
   if (namesThisRank("FSDP_FAKECUDA_UNREGISTERED"))

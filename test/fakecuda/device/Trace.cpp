@@ -191,7 +191,6 @@ static std::string splitLine(const CommSplit &c) {
       .number("comm", c.comm)
       .number("color", c.color)
       .number("key", c.key)
-      .number("cta_policy", c.ctaPolicy)
       .str();
 }
 

@@ -39,6 +39,10 @@ TEST(NodePlacement, SaysNothingWhereInnerAxesStayOnMachines) {
   EXPECT_EQ(innerAxisWarning(four, {{"dp_shard", 1}, {"tp", 4}}), "");
   EXPECT_EQ(innerAxisWarning({"a", "b", "b"}, {{"dp_shard", 1}, {"tp", 3}}),
             "");
+  // Three ranks on each: no numbering keeps all pairs together.
+  EXPECT_EQ(innerAxisWarning({"a", "a", "a", "b", "b", "b"},
+                             {{"dp_shard", 3}, {"tp", 2}}),
+            "");
 }
 
 TEST(NodePlacement, NamesAnInnerAxisThatLeavesAMachine) {
@@ -46,8 +50,8 @@ TEST(NodePlacement, NamesAnInnerAxisThatLeavesAMachine) {
       innerAxisWarning({"a", "b", "a", "b"}, {{"dp_shard", 2}, {"tp", 2}}),
       "ranks 0 and 1 are neighbours along the mesh's tp axis but on different "
       "machines, a and b: its transfers go over the network. Every machine has "
-      "2 ranks or more; number consecutive ranks on one machine (mpirun "
-      "--map-by slot, srun --distribution=block)");
+      "room for whole groups of 2; number consecutive ranks on one machine "
+      "(mpirun --map-by slot, srun --distribution=block)");
   // The axis in the middle, where the innermost stays.
   EXPECT_NE(
       innerAxisWarning({"a", "a", "b", "b", "a", "a", "b", "b"},
