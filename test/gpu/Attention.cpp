@@ -24,26 +24,23 @@ public:
   nlohmann::ordered_json check();
 
 private:
+  /// Of one run, in the GPU's memory.
   struct Results {
-    std::vector<std::byte> out, lse, dq, dk, dv;
-    bool operator==(const Results &other) const {
-      return out == other.out && lse == other.lse && dq == other.dq &&
-             dk == other.dk && dv == other.dv;
-    }
+    explicit Results(const AttentionDesc &desc);
+    bool operator==(const Results &other) const;
+
+    const size_t queryBytes, keyBytes, lseBytes;
+    gpu::Memory out, lse, dq, dk, dv;
   };
-  void forward();
-  void backward();
-  Results run();
+  void forward(const Results &results);
+  void backward(const Results &results);
   /// Of sampled rows, by what rounding allows: 1 is all of it.
   nlohmann::ordered_json errors(const Results &results) const;
-  size_t queryBytes() const { return qHost.size(); }
-  size_t keyBytes() const { return kHost.size(); }
-  size_t lseBytes() const { return size_t(desc.heads * desc.qLen) * 4; }
 
   const AttentionDesc desc;
   std::unique_ptr<AttentionPlan> plan;
-  std::vector<std::byte> qHost, kHost, vHost, doutHost;
-  gpu::Memory q, k, v, dout, out, lse, dq, dk, dv, workspace;
+  const gpu::Numbers q, k, v, dout;
+  gpu::Memory workspace;
 };
 
 } // namespace
@@ -53,54 +50,57 @@ static AttentionDesc describe(int64_t sequence, int64_t window) {
           true, DType::BF16, false,    window};
 }
 
-static std::vector<std::byte> numbers(int64_t sequence, int64_t heads,
-                                      uint32_t seed) {
-  return gpu::encode(gpu::normal(size_t(sequence * heads * 128), seed),
-                     DType::BF16);
+static size_t elementsOf(const AttentionDesc &d, int64_t heads) {
+  return size_t(d.batch * d.qLen * heads * d.headDim);
+}
+
+static gpu::Numbers numbers(const AttentionDesc &d, int64_t heads,
+                            uint32_t seed) {
+  return {elementsOf(d, heads), d.type, seed};
 }
 
 Heads::Heads(cudnnHandle_t handle, int64_t sequence, int64_t window)
     : desc(describe(sequence, window)), plan(makeAttentionPlan(handle, desc)),
-      qHost(numbers(sequence, desc.heads, 1)),
-      kHost(numbers(sequence, desc.kvHeads, 2)),
-      vHost(numbers(sequence, desc.kvHeads, 3)),
-      doutHost(numbers(sequence, desc.heads, 4)), q(qHost), k(kHost), v(vHost),
-      dout(doutHost), out(queryBytes()), lse(lseBytes()), dq(queryBytes()),
-      dk(keyBytes()), dv(keyBytes()),
+      q(numbers(desc, desc.heads, 1)), k(numbers(desc, desc.kvHeads, 2)),
+      v(numbers(desc, desc.kvHeads, 3)), dout(numbers(desc, desc.heads, 4)),
       workspace(size_t(std::max(cuda::attentionWorkspaceBytes(desc),
                                 cuda::attentionGradWorkspaceBytes(desc)))) {}
 
-void Heads::forward() {
-  plan->forward(gpu::stream(), q.at(), k.at(), v.at(), out.at(), lse.at(),
+Heads::Results::Results(const AttentionDesc &d)
+    : queryBytes(elementsOf(d, d.heads) * size_t(sizeOf(d.type))),
+      keyBytes(elementsOf(d, d.kvHeads) * size_t(sizeOf(d.type))),
+      lseBytes(size_t(d.batch * d.heads * d.qLen) * sizeof(float)),
+      out(queryBytes), lse(lseBytes), dq(queryBytes), dk(keyBytes),
+      dv(keyBytes) {}
+
+bool Heads::Results::operator==(const Results &other) const {
+  return gpu::areEqual(out.at(), other.out.at(), queryBytes) &&
+         gpu::areEqual(lse.at(), other.lse.at(), lseBytes) &&
+         gpu::areEqual(dq.at(), other.dq.at(), queryBytes) &&
+         gpu::areEqual(dk.at(), other.dk.at(), keyBytes) &&
+         gpu::areEqual(dv.at(), other.dv.at(), keyBytes);
+}
+
+void Heads::forward(const Results &to) {
+  plan->forward(gpu::stream(), q.at(), k.at(), v.at(), to.out.at(), to.lse.at(),
                 workspace.at());
 }
 
-void Heads::backward() {
-  plan->backward(gpu::stream(), q.at(), k.at(), v.at(), out.at(), lse.at(),
-                 dout.at(), dq.at(), dk.at(), dv.at(), workspace.at());
-}
-
-Heads::Results Heads::run() {
-  forward();
-  backward();
-  return {out.read(0, queryBytes()), lse.read(0, lseBytes()),
-          dq.read(0, queryBytes()), dk.read(0, keyBytes()),
-          dv.read(0, keyBytes())};
-}
-
-static std::vector<float> decoded(const std::vector<std::byte> &content) {
-  std::vector<float> values(content.size() / size_t(sizeOf(DType::BF16)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = float(gpu::decode(content, i, DType::BF16));
-  return values;
+void Heads::backward(const Results &to) {
+  plan->backward(gpu::stream(), q.at(), k.at(), v.at(), to.out.at(),
+                 to.lse.at(), dout.at(), to.dq.at(), to.dk.at(), to.dv.at(),
+                 workspace.at());
 }
 
 /// The largest error of a row that begins at element `first`.
-static double errorOf(const std::vector<std::byte> &got, int64_t first,
+static double errorOf(const gpu::Memory &got, int64_t first,
                       const gpu::AttentionReference::Row &row) {
+  auto size = size_t(sizeOf(DType::BF16));
+  std::vector<std::byte> content =
+      got.read(size_t(first) * size, row.value.size() * size);
   double largest = 0;
   for (size_t i = 0; i < row.value.size(); ++i) {
-    double value = gpu::decode(got, size_t(first) + i, DType::BF16);
+    double value = gpu::decode(content, i, DType::BF16);
     double error = std::abs(value - row.value[i]) / row.allowed[i];
     // A NaN is no small error.
     largest = std::isfinite(value) ? std::max(largest, error) : INFINITY;
@@ -109,8 +109,8 @@ static double errorOf(const std::vector<std::byte> &got, int64_t first,
 }
 
 nlohmann::ordered_json Heads::errors(const Results &results) const {
-  gpu::AttentionReference exact(desc, decoded(qHost), decoded(kHost),
-                                decoded(vHost), decoded(doutHost));
+  gpu::AttentionReference exact(desc, q.values(), k.values(), v.values(),
+                                dout.values());
   double out = 0, dq = 0, dk = 0, dv = 0;
   for (int64_t sample = 0; sample < 8; ++sample) {
     int64_t query = (desc.qLen - 1) * sample / 7;
@@ -133,14 +133,18 @@ nlohmann::ordered_json Heads::errors(const Results &results) const {
 }
 
 nlohmann::ordered_json Heads::check() {
-  Results first = run();
-  bool repeats = run() == first;
+  Results first(desc), second(desc);
+  for (const Results *results : {&first, &second}) {
+    forward(*results);
+    backward(*results);
+  }
+  bool repeats = second == first;
   nlohmann::ordered_json row = errors(first);
   bool isNear = true;
   for (const auto &[name, error] : row.items())
     isNear &= error.get<double>() <= 1;
-  double there = gpu::bestSeconds(5, [&] { forward(); });
-  double back = gpu::bestSeconds(5, [&] { backward(); });
+  double there = gpu::bestSeconds(5, [&] { forward(second); });
+  double back = gpu::bestSeconds(5, [&] { backward(second); });
   // Of the scores those that are visible. Two products there, five back.
   double keys = double(desc.kvLen);
   double window = desc.window == 0 ? keys : double(desc.window);

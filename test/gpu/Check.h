@@ -49,11 +49,14 @@ public:
 
   rt::Ptr at() const { return memory.at(shift); }
   double operator[](size_t index) const;
+  /// All elements, on the host.
+  std::vector<float> values() const;
 
 private:
   struct Period;
   static const Period &periodOf(rt::DType type, uint32_t seed);
 
+  const size_t count;
   const rt::DType type;
   const size_t shift;
   const Period &period;

@@ -31,9 +31,9 @@ cudaError_t fsdp::gpu::issueCompare(cudaStream_t stream, const void *a,
                                     unsigned long long *differences) {
   auto count = int64_t(bytes / sizeof(uint16_t));
   auto blocks = unsigned((count - 1) / (kThreads * kPerThread) + 1);
-  countDifferences<<<blocks, unsigned(kThreads), 0, stream>>>(
-      static_cast<const uint16_t *>(a), static_cast<const uint16_t *>(b), count,
-      differences);
-  return cudaGetLastError();
+  void *arguments[] = {&a, &b, &count, &differences};
+  return cudaLaunchKernel(reinterpret_cast<const void *>(countDifferences),
+                          dim3(blocks), dim3(unsigned(kThreads)), arguments, 0,
+                          stream);
 }
 #endif

@@ -94,7 +94,7 @@ static void copy(Ptr to, Ptr from, size_t bytes) {
 }
 
 gpu::Numbers::Numbers(size_t count, DType type, uint32_t seed, size_t shift)
-    : type(type), shift(shift), period(periodOf(type, seed)),
+    : count(count), type(type), shift(shift), period(periodOf(type, seed)),
       memory(count * size_t(sizeOf(type)) + shift) {
   size_t bytes = count * size_t(sizeOf(type));
   size_t done = std::min(bytes, period.onHost.size());
@@ -109,6 +109,13 @@ gpu::Numbers::Numbers(size_t count, DType type, uint32_t seed, size_t shift)
 
 double gpu::Numbers::operator[](size_t index) const {
   return decode(period.onHost, index % kPeriod, type);
+}
+
+std::vector<float> gpu::Numbers::values() const {
+  std::vector<float> all(count);
+  for (size_t i = 0; i < count; ++i)
+    all[i] = float((*this)[i]);
+  return all;
 }
 
 bool gpu::areEqual(Ptr a, Ptr b, size_t bytes) {

@@ -194,8 +194,8 @@ cudaError_t Client::lastError(bool forget) {
 }
 
 int fsdp::fake::refuseFunction(const char *name, int status) {
-  std::fprintf(stderr, "fakecuda: the stand-in device has no %s\n", name);
-  return status;
+  return Client::get().refuse(std::string("the stand-in device has no ") + name,
+                              cudaError_t(status));
 }
 
 bool Client::isPlanted(const char *kind) {

@@ -84,11 +84,17 @@ void Server::enqueue(Process &process, uint32_t stream, std::string what,
   enqueue(process, stream, std::move(operation));
 }
 
+void Server::compute(Process &process, uint32_t stream, std::string what,
+                     std::function<void()> run) {
+  enqueue(process, stream, std::move(what),
+          options.isDry ? std::function<void()>([] {}) : std::move(run));
+}
+
 void Server::launch(Process &process, const Body &body) {
   Launch call = bodyOf<Launch>(body);
   auto arguments = restOf<Launch, char>(body);
   checkLaunch(memory, process, call, arguments);
-  enqueue(process, call.stream,
+  compute(process, call.stream,
           "kernel " + shortName(hostBuild(call.kernel).name),
           [call, arguments] { runLaunch(call, arguments); });
 }
@@ -203,14 +209,14 @@ void Server::issue(Process &process, Call call, const Body &body) {
     auto c = bodyOf<Copy>(body);
     memory.require(process, c.from, c.bytes, "copy, source");
     memory.require(process, c.to, c.bytes, "copy, target");
-    return enqueue(process, c.stream, "copy", [c] {
+    return compute(process, c.stream, "copy", [c] {
       std::memmove(pointerTo(c.to), pointerTo(c.from), c.bytes);
     });
   }
   case Call::Fill: {
     auto f = bodyOf<Fill>(body);
     memory.require(process, f.address, f.bytes, "fill");
-    return enqueue(process, f.stream, "fill", [f] {
+    return compute(process, f.stream, "fill", [f] {
       std::memset(pointerTo(f.address), int(f.value), f.bytes);
     });
   }
@@ -225,12 +231,12 @@ void Server::issue(Process &process, Call call, const Body &body) {
   case Call::Gemm: {
     auto g = bodyOf<Gemm>(body);
     library.check(memory, process, g);
-    return enqueue(process, g.stream, "matmul", [this, g] { library.run(g); });
+    return compute(process, g.stream, "matmul", [this, g] { library.run(g); });
   }
   case Call::Attention: {
     auto a = bodyOf<Attention>(body);
     library.check(memory, process, a);
-    return enqueue(process, a.stream, "attention",
+    return compute(process, a.stream, "attention",
                    [this, a] { library.run(a); });
   }
   case Call::CommAbort:

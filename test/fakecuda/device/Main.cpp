@@ -47,11 +47,13 @@ template <typename T> static void readCount(const char *name, T &count) {
 
 static Options readOptions() {
   Options options;
-  int hangs = 0;
+  int hangs = 0, isDry = 0;
   readCount("FSDP_FAKECUDA_SEED", options.seed);
   readCount("FSDP_FAKECUDA_THREADS", options.threads);
   readCount("FSDP_FAKECUDA_HANGS", hangs);
+  readCount("FSDP_FAKECUDA_DRY", isDry);
   options.hangs = hangs != 0;
+  options.isDry = isDry != 0;
   options.tracePrefix = variable("FSDP_FAKECUDA_TRACE");
   options.fault = variable(kFaultVariable);
   std::string policy = variable("FSDP_FAKECUDA_POLICY");

@@ -31,6 +31,8 @@ struct Options {
   int threads = 1;
   /// Where nothing can run any more, hosts wait for ever.
   bool hangs = false;
+  /// Kernels, libraries, fills and copies within the device do nothing.
+  bool isDry = false;
   std::string tracePrefix, fault;
 };
 
@@ -74,6 +76,9 @@ private:
   std::function<bool()> eventIsDone(Process &process, const EventCall &call);
   void enqueue(Process &process, uint32_t stream, Operation operation);
   void enqueue(Process &process, uint32_t stream, std::string what,
+               std::function<void()> run);
+  /// Work that only the device sees: a dry one does nothing.
+  void compute(Process &process, uint32_t stream, std::string what,
                std::function<void()> run);
   void launch(Process &process, const Body &body);
   void copyIn(Process &process, const Body &body);
