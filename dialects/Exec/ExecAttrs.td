@@ -25,7 +25,8 @@ def Exec_Role : Exec_Enum<"Role", "role of a persistent range", [
     I32EnumAttrCase<"Buffer", 2, "buffer">,
     I32EnumAttrCase<"Gradient", 3, "gradient">,
     I32EnumAttrCase<"Input", 4, "input">,
-    I32EnumAttrCase<"Output", 5, "output">]>;
+    I32EnumAttrCase<"Output", 5, "output">,
+    I32EnumAttrCase<"ComputeCopy", 6, "compute_copy">]>;
 def Exec_RoleAttr : EnumAttr<Exec_Dialect, Exec_Role, "role">;
 
 /// How a kernel addresses one of its arguments.

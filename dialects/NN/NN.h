@@ -106,6 +106,8 @@ inline constexpr llvm::StringLiteral kFrozenAttr = "nn.frozen";
 inline constexpr llvm::StringLiteral kResidualAttr = "nn.residual";
 /// Names the parameter that a buffer (optimizer state) belongs to.
 inline constexpr llvm::StringLiteral kStateOfAttr = "nn.state_of";
+/// Names the parameter whose value a buffer has in the type of compute.
+inline constexpr llvm::StringLiteral kComputeCopyOfAttr = "nn.compute_copy_of";
 /// Attribute of the module: the steps that are lists of actions, by name.
 inline constexpr llvm::StringLiteral kStepsAttr = "nn.steps";
 /// Attribute of the module: which model it is, a family and its fields.

@@ -198,7 +198,7 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                 "sequence, features]";
     return success();
   }
-  if (name == kStateOfAttr) {
+  if (name == kStateOfAttr || name == kComputeCopyOfAttr) {
     if (!isa<BufferOp>(op) || !isa<FlatSymbolRefAttr>(attribute.getValue()))
       return op->emitOpError("has '")
              << name << "', which must name a parameter on an nn.buffer";

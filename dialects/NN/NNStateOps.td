@@ -43,7 +43,9 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
   let summary = "A tensor that persists but is not trained";
   let description = [{
     Declares a buffer, for example the table of rotary positions, or optimizer state. A buffer that belongs to
-    a parameter (optimizer state) names the parameter in `nn.state_of` and has its placement.
+    a parameter (optimizer state) names the parameter in `nn.state_of` and has its placement. One that is a copy
+    of a parameter in the type of compute names it in `nn.compute_copy_of`: whatever writes the parameter writes
+    the copy too, before a program reads it.
 
     Example:
 
@@ -56,7 +58,9 @@ def NN_BufferOp : NN_PersistentOp<"buffer", [
     1. the type is a ranked tensor of static shape;
     2. the initialiser is one of the nn dialect's initialisers;
     3. a #nn.rotary_table belongs to an f32 tensor of shape [_, number of frequencies, 2];
-    4. `nn.state_of`, if present, names an nn.parameter of the module.
+    4. `nn.state_of`, if present, names an nn.parameter of the module;
+    5. `nn.compute_copy_of`, if present, names an nn.parameter of the module with the same shape, and
+       `nn.state_of` is absent.
   }];
 }
 

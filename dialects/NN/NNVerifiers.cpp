@@ -126,9 +126,25 @@ static FailureOr<Operation *> lookupPersistent(Operation *user,
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &tables) {
   // 4.
   auto owner = (*this)->getAttrOfType<FlatSymbolRefAttr>(kStateOfAttr);
-  if (!owner || tables.lookupNearestSymbolFrom<ParameterOp>(*this, owner))
+  if (owner && !tables.lookupNearestSymbolFrom<ParameterOp>(*this, owner))
+    return emitOpError("is state of ") << owner << ", which is no nn.parameter";
+  // 5.
+  auto original = (*this)->getAttrOfType<FlatSymbolRefAttr>(kComputeCopyOfAttr);
+  if (!original)
     return success();
-  return emitOpError("is state of ") << owner << ", which is no nn.parameter";
+  if (owner)
+    return emitOpError("is state of ")
+           << owner << " and a copy of " << original << " as well";
+  auto parameter = tables.lookupNearestSymbolFrom<ParameterOp>(*this, original);
+  if (!parameter)
+    return emitOpError("is a copy of ")
+           << original << ", which is no nn.parameter";
+  ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
+  if (shape != getTensorType().getShape())
+    return emitOpError("is ")
+           << getTensorType() << ", but a copy of " << original << ", which is "
+           << parameter.getTensorType();
+  return success();
 }
 
 /// Checks `actual` against the declared type. Where the declaration carries a

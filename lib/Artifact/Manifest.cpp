@@ -385,8 +385,9 @@ static std::vector<ProgramRuns> parseStep(const Manifest &manifest,
 static SharedRange sharedRange(const RangeInfo &range) {
   SharedRange shared;
   shared.shape = range.full;
-  shared.isOfModel =
-      range.role == RangeRole::Parameter || range.role == RangeRole::Buffer;
+  shared.isOfModel = range.role == RangeRole::Parameter ||
+                     range.role == RangeRole::Buffer ||
+                     range.role == RangeRole::ComputeCopy;
   shared.beginsWithZeros =
       !range.init || range.init->kind == Initializer::Kind::Zeros;
   return shared;

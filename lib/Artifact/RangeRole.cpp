@@ -17,6 +17,8 @@ std::string fsdp::rt::roleName(RangeRole role) {
     return "input";
   case RangeRole::Output:
     return "output";
+  case RangeRole::ComputeCopy:
+    return "compute_copy";
   }
   return "";
 }
@@ -24,7 +26,8 @@ std::string fsdp::rt::roleName(RangeRole role) {
 std::optional<RangeRole> fsdp::rt::roleNamed(std::string_view name) {
   for (RangeRole role :
        {RangeRole::Parameter, RangeRole::State, RangeRole::Buffer,
-        RangeRole::Gradient, RangeRole::Input, RangeRole::Output})
+        RangeRole::Gradient, RangeRole::Input, RangeRole::Output,
+        RangeRole::ComputeCopy})
     if (name == roleName(role))
       return role;
   return std::nullopt;

@@ -232,6 +232,8 @@ static rt::RangeRole roleOf(exec::Role role) {
     return rt::RangeRole::Input;
   case exec::Role::Output:
     return rt::RangeRole::Output;
+  case exec::Role::ComputeCopy:
+    return rt::RangeRole::ComputeCopy;
   }
   llvm_unreachable("a role");
 }

@@ -1,6 +1,5 @@
 //===- State.cpp - Parameters, buffers and gradients of ranks -------------===//
 #include "State.h"
-#include "fsdp/Support/RangeNames.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -11,12 +10,15 @@ State::Declaration State::declarationOf(StringRef name) const {
   Operation *op = module ? SymbolTable::lookupSymbolIn(module, name) : nullptr;
   Declaration declaration;
   if (auto parameter = dyn_cast_or_null<nn::ParameterOp>(op))
-    declaration = {parameter.getTensorType(), parameter.getInit(), {}};
+    declaration = {parameter.getTensorType(), parameter.getInit(), {}, {}};
   else if (auto buffer = dyn_cast_or_null<nn::BufferOp>(op))
-    declaration = {buffer.getTensorType(), buffer.getInit(), {}};
+    declaration = {buffer.getTensorType(), buffer.getInit(), {}, {}};
   else
     fail("the module declares no parameter or buffer '" + name.str() + "'");
 
+  if (auto original =
+          op->getAttrOfType<FlatSymbolRefAttr>(nn::kComputeCopyOfAttr))
+    declaration.copyOf = original.getValue();
   declaration.placement = dist::Placement(declaration.type.getRank());
   auto placement = op->getAttrOfType<dist::PlacementAttr>(dist::kPlacementAttr);
   if (placement && isLocal)
@@ -27,11 +29,10 @@ State::Declaration State::declarationOf(StringRef name) const {
 DenseTensor State::initial(StringRef name,
                            const Declaration &declaration) const {
   auto given = whole.find(name.str());
-  StringRef parameter = name;
   // What the runtime copies before the first program.
-  if (given == whole.end() &&
-      parameter.consume_back(range_name::kComputeCopySuffix)) {
-    DenseTensor copy = initial(parameter, declarationOf(parameter));
+  if (given == whole.end() && !declaration.copyOf.empty()) {
+    DenseTensor copy =
+        initial(declaration.copyOf, declarationOf(declaration.copyOf));
     if (rounding == Rounding::Declared)
       roundTo(declaration.type.getElementType(), copy);
     return copy;

@@ -39,6 +39,8 @@ private:
     mlir::Attribute init;
     /// What the program's text speaks of lies here.
     dist::Placement placement;
+    /// The parameter that this is a compute copy of, or empty.
+    llvm::StringRef copyOf;
   };
   /// The local tensors of one name, and whether the program made them.
   struct Entry {

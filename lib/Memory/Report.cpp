@@ -18,9 +18,10 @@ static constexpr size_t kLiveBuffers = 16;
 static constexpr StringLiteral kOthersOutput = "another's output";
 
 ArrayRef<exec::Role> fsdp::arenaOrder() {
-  static const exec::Role order[] = {exec::Role::Parameter, exec::Role::State,
-                                     exec::Role::Gradient,  exec::Role::Buffer,
-                                     exec::Role::Input,     exec::Role::Output};
+  static const exec::Role order[] = {
+      exec::Role::Parameter, exec::Role::State,  exec::Role::ComputeCopy,
+      exec::Role::Gradient,  exec::Role::Buffer, exec::Role::Input,
+      exec::Role::Output};
   return order;
 }
 

@@ -33,10 +33,14 @@ void ProgramLowering::findParameters() {
   for (Operation &op : func.front()) {
     if (auto read = dyn_cast<nn::ReadOp>(op)) {
       exec::RangeOp range = state.lookup(read.getName());
+      if (!range)
+        continue;
       StringRef name = read.getName();
-      bool isCopy = name.consume_back(range_name::kComputeCopySuffix);
-      if (range && (isCopy || range.getRole() == exec::Role::Parameter))
-        parameters.try_emplace(read.getValue(), name);
+      if (range.getRole() == exec::Role::ComputeCopy)
+        name.consume_back(range_name::kComputeCopySuffix);
+      else if (range.getRole() != exec::Role::Parameter)
+        continue;
+      parameters.try_emplace(read.getValue(), name);
     } else if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
       parameters.try_emplace(gradient.getValue(), gradient.getName());
     } else if (auto sum = dyn_cast<nn::AccumulateOp>(op)) {

@@ -111,6 +111,13 @@ template <typename OpT> void ModuleState::declare(OpT op, exec::Role role) {
     range.setPlacementAttr(placement);
 }
 
+static exec::Role roleOfBuffer(Operation *buffer) {
+  if (buffer->hasAttr(nn::kStateOfAttr))
+    return exec::Role::State;
+  return buffer->hasAttr(nn::kComputeCopyOfAttr) ? exec::Role::ComputeCopy
+                                                 : exec::Role::Buffer;
+}
+
 void ModuleState::declarePersistent() {
   SmallVector<Operation *> declarations;
   for (Operation &op : *module.getBody())
@@ -120,9 +127,7 @@ void ModuleState::declarePersistent() {
     if (auto parameter = dyn_cast<nn::ParameterOp>(op)) {
       declare(parameter, exec::Role::Parameter);
     } else {
-      exec::Role role = op->hasAttr(nn::kStateOfAttr) ? exec::Role::State
-                                                      : exec::Role::Buffer;
-      declare(cast<nn::BufferOp>(op), role);
+      declare(cast<nn::BufferOp>(op), roleOfBuffer(op));
     }
     op->erase();
   }

@@ -256,8 +256,9 @@ static SharedRange sharedRange(exec::RangeOp range) {
                               : ShapedType(range.getMemRefType());
   shared.shape = type.getShape().vec();
   exec::Role role = range.getRole();
-  shared.isOfModel =
-      role == exec::Role::Parameter || role == exec::Role::Buffer;
+  shared.isOfModel = role == exec::Role::Parameter ||
+                     role == exec::Role::Buffer ||
+                     role == exec::Role::ComputeCopy;
   Attribute init = range.getInitAttr();
   shared.beginsWithZeros = !init || isa<nn::ZerosAttr>(init);
   return shared;

@@ -87,6 +87,8 @@ struct ComputeCopyPass : fsdp::impl::ComputeCopyBase<ComputeCopyPass> {
         (of.parameter.getSymName() + range_name::kComputeCopySuffix).str(),
         type.clone(of.narrow.getElementType()),
         nn::ZerosAttr::get(&getContext()));
+    buffer->setAttr(nn::kComputeCopyOfAttr,
+                    FlatSymbolRefAttr::get(of.parameter.getSymNameAttr()));
     if (Attribute placement = of.parameter->getAttr(dist::kPlacementAttr))
       buffer->setAttr(dist::kPlacementAttr, placement);
     of.copy = FlatSymbolRefAttr::get(buffer.getSymNameAttr());

@@ -197,7 +197,7 @@ void Rank::setInputsOfStep() {
 }
 
 static bool isComputeCopy(const RangeInfo &range) {
-  return endsWith(range.name, range_name::kComputeCopySuffix);
+  return range.role == RangeRole::ComputeCopy;
 }
 
 /// Whoever has written parameters, programs read copies of them. Without copies

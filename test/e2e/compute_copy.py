@@ -35,9 +35,10 @@ def compiled(work, name, mesh, copies, **own):
 
 def pair(work, name, mesh, **own):
     plain, copy = (compiled(work, name, mesh, copies, **own) for copies in (False, True))
-    names = {entry["name"] for entry in copy.manifest["ranges"]}
-    expect(all(f"{parameter}.compute_copy" in names for parameter in copy.names("parameter")),
-           f"{name}: {sorted(names)}")
+    copies = {f"{parameter}.compute_copy" for parameter in copy.names("parameter")}
+    expect(set(copy.names("compute_copy")) == copies, f"{name}: {copy.names('compute_copy')}")
+    roles = {entry["role"] for entry in plain.manifest["ranges"]}
+    expect("compute_copy" not in roles, f"{name}: copies that nobody asked for")
     return plain, copy
 
 

@@ -3,8 +3,8 @@
 // Parameters that are read in bf16 have copies, which the optimizer writes; the
 // one that is read in f32 is updated alone.
 
-// CHECK: nn.buffer @w.compute_copy : tensor<4x8xbf16> init #nn.zeros
-// CHECK-NEXT: nn.buffer @frozen.compute_copy : tensor<8xbf16> init #nn.zeros
+// CHECK: nn.buffer @w.compute_copy : tensor<4x8xbf16> init #nn.zeros {nn.compute_copy_of = @w}
+// CHECK-NEXT: nn.buffer @frozen.compute_copy : tensor<8xbf16> init #nn.zeros {nn.compute_copy_of = @frozen}
 // CHECK-NOT: @wide.compute_copy
 module {
   nn.parameter @w : tensor<4x8xf32> init #nn.normal<std = 1.0>

@@ -237,7 +237,7 @@ def check_outputs(module, program, issued):
 def check_program(module, program, issued, gradients):
     arena = Bytes(module.bytes["arena_bytes"])
     for entry in module.ranges.values():
-        filled = entry.role in ("parameter", "state", "buffer", "input") or (
+        filled = entry.role in ("parameter", "state", "buffer", "compute_copy", "input") or (
             entry.role == "gradient" and entry.name in gradients)
         access = Access("@" + entry.name, entry.offset, entry.offset + text.bytes_of(entry.kind))
         arena.replace(access, [0, access.buffer if filled else None, 0])

@@ -9,7 +9,15 @@
 namespace fsdp::rt {
 
 /// As manifests and checkpoints have it.
-enum class RangeRole { Parameter, State, Buffer, Gradient, Input, Output };
+enum class RangeRole {
+  Parameter,
+  State,
+  Buffer,
+  Gradient,
+  Input,
+  Output,
+  ComputeCopy, ///< A parameter in the type of compute; no file has it.
+};
 
 /// "parameter", …
 std::string roleName(RangeRole role);

@@ -45,7 +45,7 @@ struct ProgramMemory {
 struct MemoryReport {
   int64_t arenaBytes = 0;
   int64_t persistentBytes = 0;
-  /// By role: parameter, state, gradient, buffer, input, output.
+  /// By role: parameter, state, compute_copy, gradient, buffer, input, output.
   std::vector<std::pair<std::string, int64_t>> persistent;
   std::vector<ProgramMemory> programs;
   /// Of NCCL, which have memory beside the arena: one for each stream and group

@@ -107,6 +107,32 @@ nn.buffer @w : tensor<4xf32> init #nn.zeros {nn.state_of = "w"}
 
 // -----
 
+// nn.compute_copy_of belongs to buffers,
+// expected-error @+1 {{has 'nn.compute_copy_of', which must name a parameter on an nn.buffer}}
+nn.parameter @w : tensor<4xf32> init #nn.zeros {nn.compute_copy_of = @w}
+
+// -----
+
+// names a parameter
+// expected-error @+1 {{is a copy of @w, which is no nn.parameter}}
+nn.buffer @b : tensor<4xbf16> init #nn.zeros {nn.compute_copy_of = @w}
+
+// -----
+
+// of its shape,
+nn.parameter @w : tensor<8xf32> init #nn.zeros
+// expected-error @+1 {{is 'tensor<4xbf16>', but a copy of @w, which is 'tensor<8xf32>'}}
+nn.buffer @b : tensor<4xbf16> init #nn.zeros {nn.compute_copy_of = @w}
+
+// -----
+
+// and is no state.
+nn.parameter @w : tensor<4xf32> init #nn.zeros
+// expected-error @+1 {{is state of @w and a copy of @w as well}}
+nn.buffer @b : tensor<4xbf16> init #nn.zeros {nn.compute_copy_of = @w, nn.state_of = @w}
+
+// -----
+
 // nn.module is a string,
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{has 'nn.module', which must be a string that is not empty, on an op of a program}}

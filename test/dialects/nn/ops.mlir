@@ -22,6 +22,8 @@ nn.buffer @rotary : tensor<16x2x2xf32> init #nn.rotary_table<[1.0, 1.0e-2]>
 nn.buffer @rotary_scaled : tensor<16x2x2xf32> init #nn.rotary_table<[1.0, 0.1778279410038923] scale 1.25 start 9000>
 // CHECK: nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 nn.buffer @mlp.weight.exp_avg : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
+// CHECK: nn.buffer @mlp.weight.compute_copy : tensor<4x8xbf16> init #nn.zeros {nn.compute_copy_of = @mlp.weight}
+nn.buffer @mlp.weight.compute_copy : tensor<4x8xbf16> init #nn.zeros {nn.compute_copy_of = @mlp.weight}
 // CHECK: nn.buffer @mlp.weight.exp_avg_sq
 nn.buffer @mlp.weight.exp_avg_sq : tensor<4x8xf32> init #nn.zeros {nn.state_of = @mlp.weight}
 

@@ -27,21 +27,35 @@ using namespace mlir;
 namespace {
 
 /// What our dialects hang on modules, programs, arguments and ops.
-const StringRef kDiscardable[] = {
-    nn::kNameAttr,         nn::kFrozenAttr,
-    nn::kStateOfAttr,      nn::kStepsAttr,
-    nn::kModelAttr,        nn::kModuleAttr,
-    nn::kResidualAttr,     dist::kPlacementAttr,
-    dist::kLocalAttr,      dist::kPlanAttr,
-    dist::kParametersAttr, dist::kOriginAttr,
-    dist::kMembersAttr,    dist::kSemanticDigestAttr,
-    dist::kDecisionAttr,   exec::kPersistentBytesAttr,
-    exec::kArenaBytesAttr, exec::kTargetAttr,
-    exec::kThreadsAttr,    exec::kInputsAttr,
-    exec::kOutputsAttr,    exec::kReadsAttr,
-    exec::kWritesAttr,     exec::kAddsAttr,
-    exec::kClearsAttr,     exec::kStepsAttr,
-    exec::kFlopsAttr,      exec::kProducesAttr};
+const StringRef kDiscardable[] = {nn::kNameAttr,
+                                  nn::kFrozenAttr,
+                                  nn::kStateOfAttr,
+                                  nn::kStepsAttr,
+                                  nn::kModelAttr,
+                                  nn::kModuleAttr,
+                                  nn::kResidualAttr,
+                                  nn::kComputeCopyOfAttr,
+                                  dist::kPlacementAttr,
+                                  dist::kLocalAttr,
+                                  dist::kPlanAttr,
+                                  dist::kParametersAttr,
+                                  dist::kOriginAttr,
+                                  dist::kMembersAttr,
+                                  dist::kSemanticDigestAttr,
+                                  dist::kDecisionAttr,
+                                  exec::kPersistentBytesAttr,
+                                  exec::kArenaBytesAttr,
+                                  exec::kTargetAttr,
+                                  exec::kThreadsAttr,
+                                  exec::kInputsAttr,
+                                  exec::kOutputsAttr,
+                                  exec::kReadsAttr,
+                                  exec::kWritesAttr,
+                                  exec::kAddsAttr,
+                                  exec::kClearsAttr,
+                                  exec::kStepsAttr,
+                                  exec::kFlopsAttr,
+                                  exec::kProducesAttr};
 
 /// One attribute of every kind.
 SmallVector<Attribute> everyKind(MLIRContext *context) {
