@@ -26,6 +26,44 @@ fsdp::problemFor(ModuleOp module, const CompileOptions &options) {
   return std::move(*problem);
 }
 
+/// The step of the plan that is found with these settings, or none that fits.
+static llvm::Expected<std::optional<Duration>>
+decidedStep(ModuleOp module, const CompileOptions &options,
+            const CostModel &model) {
+  llvm::Expected<std::unique_ptr<Planning>> planning =
+      beginPlanning(module, options);
+  if (!planning)
+    return planning.takeError();
+  const Planning &from = **planning;
+  simulation::Costs costs{model};
+  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
+                                   decidesResharding(options));
+  FailureOr<std::optional<FoundPlan>> found = fitPlan(
+      from.trials, from.problem, decider, options.pipeline.memoryBudget);
+  if (failed(found))
+    return alreadyPrinted();
+  if (!*found || !(*found)->schedule)
+    return std::nullopt;
+  return (*found)->schedule->total;
+}
+
+llvm::Error fsdp::decideCopies(ModuleOp module, CompileOptions &options,
+                               const CostModel &model) {
+  if (!options.compile.computeCopy)
+    return llvm::Error::success();
+  QuietPlanning quiet(module);
+  CompileOptions without = options;
+  without.compile.computeCopy = false;
+  auto copies = decidedStep(module, options, model);
+  if (!copies)
+    return copies.takeError();
+  auto none = decidedStep(module, without, model);
+  if (!none)
+    return none.takeError();
+  options.compile.computeCopy = *copies && (!*none || !(**none < **copies));
+  return llvm::Error::success();
+}
+
 llvm::Error fsdp::decidePlan(ModuleOp module, const CompileOptions &options) {
   CostModel model(loadMachine(options.compile.machine));
   QuietPlanning quiet(module);

@@ -277,9 +277,12 @@ private:
 } // namespace
 
 llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
-                                              const CompileOptions &options,
+                                              const CompileOptions &given,
                                               const simulation::Costs &costs) {
   QuietPlanning quiet(module);
+  CompileOptions options = given;
+  if (llvm::Error error = decideCopies(module, options, costs.model))
+    return std::move(error);
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);
   if (!planning)
@@ -291,5 +294,9 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   std::optional<std::string> text = explainer.run();
   if (!text)
     return alreadyPrinted();
+  if (options.compile.computeCopy != given.compile.computeCopy)
+    *text = "without compile.compute_copy: copies of parameters take more time "
+            "than they save, or do not fit\n" +
+            *text;
   return std::move(*text);
 }

@@ -42,7 +42,7 @@ namespace {
 class Compilation {
 public:
   Compilation(const Request &request, llvm::raw_ostream &log)
-      : request(request), log(log) {}
+      : request(request), options(request.config), log(log) {}
 
   llvm::Error run();
   Expected<PlannedProblem> plan();
@@ -56,6 +56,8 @@ private:
   llvm::Error readUnplanned();
   llvm::Error readFile();
   llvm::Error trace();
+  /// Of compile.plan = auto.
+  llvm::Error decide();
   llvm::Error runPasses();
   llvm::Error verifyExecText();
   llvm::Error emitSource();
@@ -72,6 +74,7 @@ private:
   }
 
   const Request &request;
+  CompileOptions options; ///< The request's, but for what is decided.
   llvm::raw_ostream &log;
   llvm::SourceMgr sources;
   MLIRContext context{MLIRContext::Threading::DISABLED};
@@ -244,6 +247,17 @@ static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
                     "false), as compile.recompute = full does\n";
 }
 
+llvm::Error Compilation::decide() {
+  CostModel model(loadMachine(options.compile.machine));
+  if (llvm::Error error = decideCopies(*module, options, model))
+    return error;
+  if (options.compile.computeCopy != request.config.compile.computeCopy)
+    llvm::errs() << "fsdp-compile: note: compile.plan = auto leaves out "
+                    "compile.compute_copy: in this budget copies of parameters "
+                    "take more time than they save, or do not fit\n";
+  return decidePlan(*module, options);
+}
+
 llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
   if (!module->getOps<exec::ProgramOp>().empty()) {
@@ -256,14 +270,14 @@ llvm::Error Compilation::runPasses() {
   }
   if (request.config.compile.plan == Planner::Auto &&
       request.emit >= Stage::Plan)
-    if (llvm::Error error = decidePlan(*module, request.config))
+    if (llvm::Error error = decide())
       return error;
   PassManager passes(&context, ModuleOp::getOperationName());
   if (failed(applyPassManagerCLOptions(passes)))
     return alreadyPrinted();
   if (request.timing)
     passes.enableTiming();
-  buildTrainPipeline(passes, request.config,
+  buildTrainPipeline(passes, options,
                      isWanted(Stage::Graph)         ? PipelineLevel::Graph
                      : isWanted(Stage::Problem)     ? PipelineLevel::Addresses
                      : request.emit <= Stage::Costs ? PipelineLevel::Schedule
@@ -274,7 +288,7 @@ llvm::Error Compilation::runPasses() {
   bool mayRecompute = !request.config.pipeline.plan.empty() ||
                       request.config.compile.recompute != "none";
   if (mayRecompute && request.emit >= Stage::Exec)
-    check.emplace(passes, request.config);
+    check.emplace(passes, options);
   if (failed(passes.run(*module)))
     return alreadyPrinted();
   if (check)
@@ -386,7 +400,7 @@ llvm::Error Compilation::write() {
       os << '\n';
     });
   case Stage::Problem: {
-    Expected<problem::Problem> problem = problemFor(*module, request.config);
+    Expected<problem::Problem> problem = problemFor(*module, options);
     if (!problem)
       return problem.takeError();
     return print(
@@ -511,7 +525,7 @@ Expected<std::string> Compilation::explain(const simulation::Costs &costs) {
   DiagnosticPrinter printer(sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
-  return explainPlan(*module, request.config, costs);
+  return explainPlan(*module, options, costs);
 }
 
 Expected<Comparison>
@@ -520,7 +534,7 @@ Compilation::compare(const std::vector<simulation::Costs> &costs,
   DiagnosticPrinter printer(sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
-  return comparePlans(*module, request.config, costs, budgets);
+  return comparePlans(*module, options, costs, budgets);
 }
 
 Expected<PlannedProblem> Compilation::plan() {
@@ -528,15 +542,15 @@ Expected<PlannedProblem> Compilation::plan() {
   if (llvm::Error error = readUnplanned())
     return error;
   if (request.config.compile.plan == Planner::Auto)
-    if (llvm::Error error = decidePlan(*module, request.config))
+    if (llvm::Error error = decide())
       return error;
   if (llvm::Error error = runPasses())
     return error;
-  Expected<problem::Problem> problem = problemFor(*module, request.config);
+  Expected<problem::Problem> problem = problemFor(*module, options);
   if (!problem)
     return problem.takeError();
   PassManager passes(&context, ModuleOp::getOperationName());
-  addPlan(passes, request.config);
+  addPlan(passes, options);
   if (failed(passes.run(*module)))
     return alreadyPrinted();
   problem::Candidate candidate = schedule::candidateOf(*problem, *module);

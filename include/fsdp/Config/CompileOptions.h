@@ -458,8 +458,8 @@ struct CompileOptions {
           "any mode, plan and library; fast: by NCCL in its own order, with "
           "bits that depend on it; only CUDA artifacts take fast");
       table.add("compile.compute_copy", computeCopy,
-                "in bfloat16: the optimizer also writes each parameter in "
-                "bf16, 2 bytes that stay, so that no step casts it; same bits");
+                "in bfloat16: the optimizer writes parameters in bf16 too, so "
+                "that no step casts; same bits; auto plans may leave them out");
       table.add("compile.threads", threads, 1, 4096,
                 "compute threads per rank");
       table.decide(Decides::Artifact);

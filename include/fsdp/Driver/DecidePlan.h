@@ -3,6 +3,7 @@
 #define FSDP_DRIVER_DECIDEPLAN_H
 
 #include "fsdp/Config/CompileOptions.h"
+#include "fsdp/Machine/CostModel.h"
 #include "fsdp/Schedule/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
@@ -20,6 +21,12 @@ llvm::Expected<problem::Problem> problemFor(mlir::ModuleOp module,
 /// pack without gaps. Fails, with the largest buffers of the plan that needs
 /// least, where no plan fits. An error without text has been printed.
 llvm::Error decidePlan(mlir::ModuleOp module, const CompileOptions &options);
+
+/// Takes compile.compute_copy out of `options` where the step that decidePlan
+/// finds for `module` is faster without copies of parameters, or fits only
+/// then. Without that setting it decides nothing. Errors are decidePlan's.
+llvm::Error decideCopies(mlir::ModuleOp module, CompileOptions &options,
+                         const CostModel &model);
 
 } // namespace fsdp
 
