@@ -64,9 +64,15 @@ private:
 
   void appendTimes(const FoundPlan &found, const simulation::StepResult &step) {
     const RuleStep *best = nullptr;
-    for (const RuleStep &rule : found.rules)
-      if (rule.total && (!best || *rule.total < *best->total))
+    result.plans = {{"decided", step.total, schedule::toJSON(found.plan)}};
+    for (const RuleStep &rule : found.rules) {
+      if (!rule.total)
+        continue;
+      result.plans.push_back(
+          {rule.name, *rule.total, schedule::toJSON(rule.plan)});
+      if (!best || *rule.total < *best->total)
         best = &rule;
+    }
     double decided = step.total.seconds(), bound = step.bound.seconds();
     appendFormat(result.text, "%10.1f %10.1f %7.4f %10s",
                  milliseconds(step.total), milliseconds(step.bound),

@@ -160,6 +160,8 @@ private:
       if (*with) {
         rules[i].total = (*with)->total;
         rules[i].bytes = (*with)->bytes;
+        rules[i].plan =
+            schedule::toPlan(problem, decider.given(), (*with)->candidate);
       }
     }
     return rules;

@@ -69,6 +69,7 @@ struct RuleStep {
   /// None where nothing fits.
   std::optional<Duration> total;
   int64_t bytes = 0; ///< DecidedSchedule::bytes.
+  schedule::Plan plan;
 };
 
 /// A plan whose arena fits into a budget.

@@ -108,6 +108,11 @@ static cl::opt<bool> wantCompare(
              "several --machine A,B and --memory-budget C,D; fails where "
              "another one is faster"),
     cl::cat(category));
+static cl::opt<std::string> plansPath(
+    "plans", cl::value_desc("DIR"),
+    cl::desc("With --compare: also write the plans of one machine and budget, "
+             "each as DIR/<name>.json, to be run with --plan"),
+    cl::cat(category));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::value_desc("SIZE"),
     cl::desc("Bytes of the arena for --explain and compile.plan = auto, as "
@@ -260,6 +265,20 @@ static std::vector<std::string> splitAtCommas(StringRef text) {
   return {parts.begin(), parts.end()};
 }
 
+/// "block, 1 ahead" is block-1-ahead.json.
+static void writePlans(const std::vector<ComparedPlan> &plans) {
+  makeDirectories(plansPath);
+  for (const ComparedPlan &plan : plans) {
+    std::string name;
+    for (char c : plan.name)
+      if (llvm::isAlnum(c))
+        name += c;
+      else if (!name.empty() && name.back() != '-' && c != '\'')
+        name += '-';
+    writeFileAtomically(plansPath + "/" + name + ".json", plan.json);
+  }
+}
+
 static llvm::Error compareWithRules(const char *argv0,
                                     std::vector<std::string> settings) {
   if (!problemPath.empty() || wantJson || wantAll || !tracePath.empty() ||
@@ -278,6 +297,9 @@ static llvm::Error compareWithRules(const char *argv0,
   }
   if (models.empty() || budgets.empty())
     throw Error("--compare needs --memory-budget, and a --machine");
+  if (!plansPath.empty() && models.size() * budgets.size() != 1)
+    throw Error("--plans goes with one --machine and one --memory-budget: "
+                "plans of another have the same names");
   std::vector<simulation::Costs> costs;
   for (const CostModel &model : models)
     costs.push_back({model, sums});
@@ -288,6 +310,8 @@ static llvm::Error compareWithRules(const char *argv0,
   if (!compared)
     return compared.takeError();
   writeFileAtomically(outputPath, compared->text);
+  if (!plansPath.empty())
+    writePlans(compared->plans);
   if (compared->slower != 0)
     return llvm::createStringError(
         llvm::formatv("in {0} of {1} cases a known rule is faster",
@@ -382,6 +406,8 @@ int main(int argc, char **argv) {
       fitRows(settings);
     else if (!scalarsPath.empty())
       throw Error("--scalars goes with --fit");
+    else if (!plansPath.empty() && !wantCompare)
+      throw Error("--plans goes with --compare, whose plans it writes");
     else if (!wantCalibrate &&
              (!calibratedRuns.empty() || calibrateSeconds.getNumOccurrences()))
       throw Error("--for and --seconds go with --calibrate");

@@ -10,12 +10,20 @@
 
 namespace fsdp {
 
+struct ComparedPlan {
+  std::string name; ///< "decided", or the rule's.
+  Duration total;   ///< Of the simulated step.
+  std::string json;
+};
+
 /// Plans on one or several machines, each for one or several budgets.
 struct Comparison {
   std::string text;       ///< A table: a line for each machine and budget.
   int64_t cases = 0;      ///< That fit.
   int64_t notFitting = 0; ///< For which nothing fits.
   int64_t slower = 0;     ///< In which a known rule is faster.
+  /// Of the last case that fits.
+  std::vector<ComparedPlan> plans;
 };
 
 /// What decidePlan would decide about `module`, a model's graph, by the times
