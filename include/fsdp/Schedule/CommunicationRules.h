@@ -30,6 +30,16 @@ struct BucketFamily {
 CommunicationChoice choiceOf(const Transfers &transfers,
                              const BucketFamily &family);
 
+/// Buckets of which each has `ratio` times the bytes of the one before it.
+struct BucketTaper {
+  uint32_t count = 1;
+  double ratio = 1;
+  uint32_t distance = 1;
+};
+/// There may be fewer: each has a transfer at least.
+std::vector<TransferBucket> taperedBuckets(const TransferList &list,
+                                           const BucketTaper &taper);
+
 /// A rule that others use, by name.
 struct NamedChoice {
   std::string name;

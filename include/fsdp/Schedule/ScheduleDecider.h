@@ -4,10 +4,10 @@
 // communication, labels find the cheapest recomputation in the memory that is
 // left (RecomputeDecider.h), and the simulation says what the step takes. The
 // search begins with the rules that others use, goes on in a family of buckets,
-// windows and kept blocks, and ends with single merges, splits, shifts and
-// windows. The same problem, machine and budget give the same schedule
-// everywhere: time is whole picoseconds, and the search counts schedules, not
-// seconds.
+// windows and kept blocks and with buckets that shrink or grow, and ends with
+// single merges, splits, shifts and windows. The same problem, machine and
+// budget give the same schedule everywhere: time is whole picoseconds, and the
+// search counts schedules, not seconds.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SCHEDULE_SCHEDULEDECIDER_H

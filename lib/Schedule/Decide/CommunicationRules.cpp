@@ -102,6 +102,26 @@ static std::vector<TransferBucket> blockBuckets(const Transfers &transfers,
   });
 }
 
+std::vector<TransferBucket>
+fsdp::problem::taperedBuckets(const TransferList &list,
+                              const BucketTaper &taper) {
+  double all = 0, parts = 0, part = 1;
+  for (const Transfer &transfer : list)
+    all += double(transfer.bytes);
+  for (uint32_t i = 0; i < taper.count; ++i, part *= taper.ratio)
+    parts += part;
+  double size = all / parts, end = size, sent = 0;
+  return bucketsOf(list, taper.distance, [&](Id i) {
+    sent += double(list[i].bytes);
+    // Half of a transfer more is as near as half of it less.
+    if (sent + double(list[i + 1].bytes) / 2 < end)
+      return false;
+    size *= taper.ratio;
+    end += size;
+    return true;
+  });
+}
+
 static std::vector<bool> keptUnits(const Transfers &transfers,
                                    const BucketFamily &family) {
   if (!transfers.mayKeep)

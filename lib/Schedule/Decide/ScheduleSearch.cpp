@@ -24,6 +24,10 @@ public:
     keepFaster(std::move(ofFamily));
     if (best) {
       improve();
+      // In addition: where they lead to nothing, nothing is lost.
+      left += kTapersTried;
+      if (searchTapers())
+        improve();
       if (isSmall())
         tryEverything();
       best = decider.refine(std::move(*best), budget);
@@ -32,7 +36,8 @@ public:
   }
 
 private:
-  static constexpr size_t kOpsTried = 8'000'000, kLeast = 150, kMost = 2500;
+  static constexpr size_t kOpsTried = 8'000'000, kLeast = 150, kMost = 2500,
+                          kTapersTried = 250;
 
   /// True if it is the fastest so far; of equally fast ones the first, or the
   /// one with fewer bytes.
@@ -124,6 +129,34 @@ private:
     return isBetter;
   }
 
+  //===--- Buckets that shrink or grow ------------------------------------===//
+
+  /// Where the link is busy all the time, a pass takes what nothing can hide at
+  /// one of its ends: compute after the last gather, or before the first
+  /// reduction. A short bucket there leaves little, and each bucket before or
+  /// after it may be longer than the next by what compute takes less.
+  bool searchTapers() {
+    bool isBetter = false;
+    for (TransferKind kind :
+         {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce})
+      for (uint32_t count : {2, 3, 4, 5, 6, 8, 12})
+        for (double ratio : {0.5, 0.65, 0.8, 1.25, 1.5, 2.0})
+          for (uint32_t distance : {1, 2})
+            isBetter |= tryTaper(kind, {count, ratio, distance});
+    return isBetter;
+  }
+
+  bool tryTaper(TransferKind kind, const BucketTaper &taper) {
+    bool shrinks = taper.ratio < 1;
+    if (transfers[kind].size() < taper.count ||
+        (kind == TransferKind::Forward && !shrinks) ||
+        (kind == TransferKind::Reduce && shrinks))
+      return false;
+    CommunicationChoice choice = best->communication;
+    choice[kind] = taperedBuckets(transfers[kind], taper);
+    return attempt(choice);
+  }
+
   //===--- Single changes -------------------------------------------------===//
 
   /// Tries each change of the best, and begins again after one that helps,
@@ -181,8 +214,7 @@ private:
     return isBetter;
   }
 
-  //===--- Few transfers
-  //----------------------------------------------------===//
+  //===--- Few transfers --------------------------------------------------===//
 
   bool isSmall() const {
     for (const TransferList &list : transfers.lists)

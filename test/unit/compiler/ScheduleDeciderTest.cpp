@@ -150,6 +150,35 @@ TEST_P(DecidedSchedules, BucketsHaveNames) {
     }
 }
 
+/// The numbers of transfers of tapered buckets.
+std::vector<uint32_t> taperOf(const std::vector<int64_t> &bytes,
+                              const problem::BucketTaper &taper) {
+  problem::TransferList list;
+  for (int64_t size : bytes)
+    list.emplace_back().bytes = size;
+  std::vector<uint32_t> counts;
+  for (const problem::TransferBucket &bucket : taperedBuckets(list, taper)) {
+    EXPECT_EQ(bucket.distance, taper.distance);
+    counts.push_back(bucket.count);
+  }
+  return counts;
+}
+
+TEST(BucketTaper, SharesBytesByTheRatio) {
+  using Counts = std::vector<uint32_t>;
+  std::vector<int64_t> equal(14, 100);
+  EXPECT_EQ(taperOf(equal, {3, 2, 1}), Counts({2, 4, 8}));
+  EXPECT_EQ(taperOf(equal, {3, 0.5, 2}), Counts({8, 4, 2}));
+  EXPECT_EQ(taperOf(equal, {2, 1, 1}), Counts({7, 7}));
+  // By bytes, as near as transfers allow.
+  EXPECT_EQ(taperOf({300, 100, 100, 100, 500, 100}, {3, 2, 1}),
+            Counts({1, 2, 3}));
+  // No bucket is empty, and none is left out.
+  EXPECT_EQ(taperOf({1, 1, 1000}, {3, 0.5, 1}), Counts({3}));
+  EXPECT_EQ(taperOf({1000, 1, 1}, {12, 0.5, 1}), Counts({1, 1, 1}));
+  EXPECT_EQ(taperOf({7}, {4, 2, 1}), Counts({1}));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Of, DecidedSchedules,
     testing::Values(
