@@ -10,6 +10,9 @@
 #include "fsdp/Support/AtomicFile.h"
 #include "fsdp/Support/Error.h"
 #include "runtime/calibrate/CalibratedShape.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/StringSaver.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <filesystem>
@@ -61,6 +64,9 @@ static void check(const CalibrateCommand &command) {
     throw Error("--ranks: a machine is measured with 1 to " +
                 std::to_string(rt::kMaxLocalRanks) + " ranks, not " +
                 std::to_string(command.ranks));
+  if (!command.launcher.empty() && command.ranks != 1 && command.runs.empty())
+    throw Error("--launcher says how many ranks there are; leave out --ranks, "
+                "which goes with --for alone then");
   if (!(command.seconds > 0 && command.seconds <= kLongest))
     throw Error("--seconds: expected more than 0, up to " +
                 std::to_string(kLongest));
@@ -68,6 +74,29 @@ static void check(const CalibrateCommand &command) {
     throw Error("settings go with --for, whose runs they change");
   // A place that cannot be written is known before anything is measured.
   AtomicFile place(command.output);
+}
+
+/// By a launcher of the user's, which says itself how many ranks there are.
+static void runUnder(const std::string &launcher,
+                     std::vector<std::string> command) {
+  llvm::BumpPtrAllocator memory;
+  llvm::StringSaver saver(memory);
+  llvm::SmallVector<const char *> words;
+  llvm::cl::TokenizeGNUCommandLine(launcher, saver, words);
+  if (words.empty())
+    throw Error("--launcher: expected a command, as 'mpirun -np 2'");
+  llvm::ErrorOr<std::string> program = llvm::sys::findProgramByName(words[0]);
+  if (!program)
+    throw Error("--launcher: there is no program '" + std::string(words[0]) +
+                "'");
+  std::vector<llvm::StringRef> all(words.begin(), words.end());
+  all.insert(all.end(), command.begin(), command.end());
+  std::string why;
+  int status =
+      llvm::sys::ExecuteAndWait(*program, all, std::nullopt, {}, 0, 0, &why);
+  if (status != 0)
+    throw Error("measuring failed: '" + launcher + "' ended with status " +
+                std::to_string(status) + (why.empty() ? "" : ": " + why));
 }
 
 llvm::Error fsdp::calibrateMachine(const CalibrateCommand &command) {
@@ -92,6 +121,10 @@ llvm::Error fsdp::calibrateMachine(const CalibrateCommand &command) {
                    {rt::calibrateProgram(rt::kCpuTarget), command.output, stem,
                     std::to_string(threads), std::to_string(command.seconds)}};
   job.command.insert(job.command.end(), shapes.begin(), shapes.end());
+  if (!command.launcher.empty()) {
+    runUnder(command.launcher, job.command);
+    return llvm::Error::success();
+  }
   rt::JobEnd end = rt::runLocalRanks(job);
   if (end.status != 0)
     throw Error("measuring failed: " + end.message);

@@ -13,6 +13,8 @@ struct CalibrateCommand {
   /// The machine file to write.
   std::string output;
   int64_t ranks = 1;
+  /// What starts the ranks, as "mpirun -np 2"; empty: this machine's launcher.
+  std::string launcher;
   double seconds = 0;
   /// Descriptions of runs whose shapes are measured, and settings for each.
   std::vector<std::string> runs, settings;

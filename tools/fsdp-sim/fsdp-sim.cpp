@@ -177,6 +177,11 @@ static cl::list<std::string>
                             "too, beside a table of common ones; may be "
                             "repeated"),
                    cl::cat(category));
+static cl::opt<std::string> launcher(
+    "launcher", cl::value_desc("COMMAND"),
+    cl::desc("With --calibrate: what starts the ranks, as 'mpirun -np 2', in "
+             "place of --ranks; FSDP_SHARED_MEMORY=0 measures messages"),
+    cl::cat(category));
 static cl::opt<double>
     calibrateSeconds("seconds", cl::value_desc("S"),
                      cl::desc("With --calibrate: what measuring takes, about "
@@ -377,6 +382,7 @@ static llvm::Error calibrate(const char *argv0,
   CalibrateCommand command;
   command.output = outputPath;
   command.ranks = ranks.getNumOccurrences() ? int64_t(ranks) : 1;
+  command.launcher = launcher;
   command.seconds = calibrateSeconds;
   command.runs = {calibratedRuns.begin(), calibratedRuns.end()};
   command.settings = std::move(settings);
@@ -408,9 +414,9 @@ int main(int argc, char **argv) {
       throw Error("--scalars goes with --fit");
     else if (!plansPath.empty() && !wantCompare)
       throw Error("--plans goes with --compare, whose plans it writes");
-    else if (!wantCalibrate &&
-             (!calibratedRuns.empty() || calibrateSeconds.getNumOccurrences()))
-      throw Error("--for and --seconds go with --calibrate");
+    else if (!wantCalibrate && (!calibratedRuns.empty() || !launcher.empty() ||
+                                calibrateSeconds.getNumOccurrences()))
+      throw Error("--for, --launcher and --seconds go with --calibrate");
     else if (llvm::Error error =
                  wantCalibrate ? calibrate(argv[0], std::move(settings))
                  : wantCompare ? compareWithRules(argv[0], std::move(settings))
