@@ -3,6 +3,7 @@
 #include "PlanTrials.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/ProblemOf.h"
+#include "fsdp/Simulation/Simulate.h"
 
 using namespace fsdp;
 using namespace mlir;
@@ -29,35 +30,40 @@ fsdp::problemFor(ModuleOp module, const CompileOptions &options) {
 /// The step of the plan that is found with these settings, or none that fits.
 static llvm::Expected<std::optional<Duration>>
 decidedStep(ModuleOp module, const CompileOptions &options,
-            const CostModel &model) {
+            const simulation::Costs &costs) {
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);
   if (!planning)
     return planning.takeError();
   const Planning &from = **planning;
-  simulation::Costs costs{model};
   problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
                                    decidesResharding(options));
   FailureOr<std::optional<FoundPlan>> found = fitPlan(
       from.trials, from.problem, decider, options.pipeline.memoryBudget);
   if (failed(found))
     return alreadyPrinted();
-  if (!*found || !(*found)->schedule)
+  if (!*found)
     return std::nullopt;
-  return (*found)->schedule->total;
+  OwningOpRef<ModuleOp> planned = from.trials.planned(&(*found)->plan);
+  if (!planned)
+    return alreadyPrinted();
+  return simulation::simulate(from.problem,
+                              schedule::candidateOf(from.problem, *planned),
+                              "train", costs)
+      .total;
 }
 
 llvm::Error fsdp::decideCopies(ModuleOp module, CompileOptions &options,
-                               const CostModel &model) {
+                               const simulation::Costs &costs) {
   if (!options.compile.computeCopy)
     return llvm::Error::success();
   QuietPlanning quiet(module);
   CompileOptions without = options;
   without.compile.computeCopy = false;
-  auto copies = decidedStep(module, options, model);
+  auto copies = decidedStep(module, options, costs);
   if (!copies)
     return copies.takeError();
-  auto none = decidedStep(module, without, model);
+  auto none = decidedStep(module, without, costs);
   if (!none)
     return none.takeError();
   options.compile.computeCopy = *copies && (!*none || !(**none < **copies));

@@ -281,7 +281,7 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
                                               const simulation::Costs &costs) {
   QuietPlanning quiet(module);
   CompileOptions options = given;
-  if (llvm::Error error = decideCopies(module, options, costs.model))
+  if (llvm::Error error = decideCopies(module, options, costs))
     return std::move(error);
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);

@@ -69,6 +69,8 @@ struct RuleStep {
   /// None where nothing fits.
   std::optional<Duration> total;
   int64_t bytes = 0; ///< DecidedSchedule::bytes.
+  /// Where the step is no faster than what was found, its arena may exceed the
+  /// budget: it was not packed.
   schedule::Plan plan;
 };
 

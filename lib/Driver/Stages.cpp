@@ -249,12 +249,13 @@ static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
 
 llvm::Error Compilation::decide() {
   CostModel model(loadMachine(options.compile.machine));
-  if (llvm::Error error = decideCopies(*module, options, model))
+  if (llvm::Error error = decideCopies(*module, options, {model}))
     return error;
   if (options.compile.computeCopy != request.config.compile.computeCopy)
     llvm::errs() << "fsdp-compile: note: compile.plan = auto leaves out "
                     "compile.compute_copy: in this budget copies of parameters "
-                    "take more time than they save, or do not fit\n";
+                    "take more time than they save, or do not fit; its plan is "
+                    "for --compile.compute_copy false\n";
   return decidePlan(*module, options);
 }
 

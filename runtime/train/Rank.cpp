@@ -200,16 +200,27 @@ static bool isComputeCopy(const RangeInfo &range) {
   return range.role == RangeRole::ComputeCopy;
 }
 
+/// Before copies had a role they were buffers with that name.
+static bool isCopyWithoutRole(const RangeInfo &range) {
+  return range.role == RangeRole::Buffer &&
+         endsWith(range.name, range_name::kComputeCopySuffix);
+}
+
 /// Whoever has written parameters, programs read copies of them. Without copies
 /// a program of that name is some text's own.
 void Rank::copyParameters() {
   const std::vector<RangeInfo> &ranges = manifest().ranges;
-  if (!std::exchange(areCopiesStale, false) ||
-      std::none_of(ranges.begin(), ranges.end(), isComputeCopy))
+  auto has = [&](bool (*is)(const RangeInfo &)) {
+    return std::any_of(ranges.begin(), ranges.end(), is);
+  };
+  if (!std::exchange(areCopiesStale, false))
     return;
   int program = manifest().findProgram(range_name::kCopyParameters);
+  if (has(isCopyWithoutRole) || (has(isComputeCopy) && program < 0))
+    throw Error("the artifact has copies of parameters in bf16 that nothing "
+                "writes after a load; compile it again");
   std::string error;
-  if (program >= 0 && !runProgram(*context, program, error))
+  if (has(isComputeCopy) && !runProgram(*context, program, error))
     throw Error("the copies of parameters in bf16: " + error);
 }
 

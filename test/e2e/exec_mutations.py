@@ -34,6 +34,8 @@ PLANS = {
     "one-rank": ["-n", "1"],
     "two-ranks": ["-n", "2"],
     "three-ranks-bf16": ["-n", "3", "--training.mixed_precision_param", "bfloat16"],
+    "copies": ["-n", "2", "--training.mixed_precision_param", "bfloat16",
+               "--compile.compute_copy", "true"],
     "hybrid-single": ["-n", "4", "--parallelism.data_parallel_replicate_degree", "2",
                       "--compile.bucket", "none"],
     "no-overlap": ["-n", "2", "--compile.overlap", "none",

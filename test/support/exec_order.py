@@ -204,7 +204,7 @@ class Bytes:
 
 
 def check_operands(issue):
-    in_place = issue.op.op == "adamw" or issue.op.what == "all_reduce "
+    in_place = issue.op.op in ("adamw", "adamw_copy") or issue.op.what == "all_reduce "
     updated = {0: 2} if issue.op.op == "gemm_add" else {
         i: i for i in range(len(issue.writes)) if in_place}
     writes = [*issue.writes, *issue.scratch]
@@ -509,7 +509,7 @@ def check_step(module):
     here = [programs[name] for name in counts]
     made = set().union(*map(makes, here))
     of_model = {name for name, entry in module.ranges.items()
-                if entry.role in ("parameter", "buffer")}
+                if entry.role in ("parameter", "buffer", "compute_copy")}
     elsewhere = set().union(*map(makes, programs.values())) - of_model - set().union(
         *(stated(program, "writes") for program in here))
     sums = set().union(*(stated(program, "adds") for program in programs.values()))

@@ -64,9 +64,9 @@ static void check(const CalibrateCommand &command) {
     throw Error("--ranks: a machine is measured with 1 to " +
                 std::to_string(rt::kMaxLocalRanks) + " ranks, not " +
                 std::to_string(command.ranks));
-  if (!command.launcher.empty() && command.ranks != 1 && command.runs.empty())
-    throw Error("--launcher says how many ranks there are; leave out --ranks, "
-                "which goes with --for alone then");
+  if (!command.launcher.empty() && (command.ranks == 1) != command.runs.empty())
+    throw Error("--launcher says how many ranks there are: --ranks goes with "
+                "--for, whose shapes depend on it, and not without");
   if (!(command.seconds > 0 && command.seconds <= kLongest))
     throw Error("--seconds: expected more than 0, up to " +
                 std::to_string(kLongest));
@@ -76,9 +76,11 @@ static void check(const CalibrateCommand &command) {
   AtomicFile place(command.output);
 }
 
-/// By a launcher of the user's, which says itself how many ranks there are.
+/// By a launcher of the user's, which says itself how many ranks there are. It
+/// has succeeded if the file that the ranks write is there.
 static void runUnder(const std::string &launcher,
-                     std::vector<std::string> command) {
+                     const std::vector<std::string> &command,
+                     const std::string &file) {
   llvm::BumpPtrAllocator memory;
   llvm::StringSaver saver(memory);
   llvm::SmallVector<const char *> words;
@@ -97,6 +99,10 @@ static void runUnder(const std::string &launcher,
   if (status != 0)
     throw Error("measuring failed: '" + launcher + "' ended with status " +
                 std::to_string(status) + (why.empty() ? "" : ": " + why));
+  if (!std::filesystem::exists(file))
+    throw Error("measuring failed: '" + launcher +
+                "' has started no ranks; the ranks' program and its arguments "
+                "come after it");
 }
 
 llvm::Error fsdp::calibrateMachine(const CalibrateCommand &command) {
@@ -122,7 +128,12 @@ llvm::Error fsdp::calibrateMachine(const CalibrateCommand &command) {
                     std::to_string(threads), std::to_string(command.seconds)}};
   job.command.insert(job.command.end(), shapes.begin(), shapes.end());
   if (!command.launcher.empty()) {
-    runUnder(command.launcher, job.command);
+    // What was there before is no measurement of these ranks.
+    std::string measured = command.output + ".measured";
+    std::filesystem::remove(measured);
+    job.command[1] = measured;
+    runUnder(command.launcher, job.command, measured);
+    std::filesystem::rename(measured, command.output);
     return llvm::Error::success();
   }
   rt::JobEnd end = rt::runLocalRanks(job);

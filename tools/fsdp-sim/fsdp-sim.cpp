@@ -111,7 +111,8 @@ static cl::opt<bool> wantCompare(
 static cl::opt<std::string> plansPath(
     "plans", cl::value_desc("DIR"),
     cl::desc("With --compare: also write the plans of one machine and budget, "
-             "each as DIR/<name>.json, to be run with --plan"),
+             "each as DIR/<name>.json for --plan; a rule's that is slower than "
+             "the decided one may exceed the budget"),
     cl::cat(category));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::value_desc("SIZE"),
@@ -272,7 +273,6 @@ static std::vector<std::string> splitAtCommas(StringRef text) {
 
 /// "block, 1 ahead" is block-1-ahead.json.
 static void writePlans(const std::vector<ComparedPlan> &plans) {
-  makeDirectories(plansPath);
   for (const ComparedPlan &plan : plans) {
     std::string name;
     for (char c : plan.name)
@@ -302,9 +302,12 @@ static llvm::Error compareWithRules(const char *argv0,
   }
   if (models.empty() || budgets.empty())
     throw Error("--compare needs --memory-budget, and a --machine");
-  if (!plansPath.empty() && models.size() * budgets.size() != 1)
+  bool writesPlans = plansPath.getNumOccurrences() != 0;
+  if (writesPlans && models.size() * budgets.size() != 1)
     throw Error("--plans goes with one --machine and one --memory-budget: "
                 "plans of another have the same names");
+  if (writesPlans)
+    makeDirectories(plansPath);
   std::vector<simulation::Costs> costs;
   for (const CostModel &model : models)
     costs.push_back({model, sums});
@@ -315,7 +318,7 @@ static llvm::Error compareWithRules(const char *argv0,
   if (!compared)
     return compared.takeError();
   writeFileAtomically(outputPath, compared->text);
-  if (!plansPath.empty())
+  if (writesPlans)
     writePlans(compared->plans);
   if (compared->slower != 0)
     return llvm::createStringError(
@@ -377,8 +380,8 @@ static llvm::Error calibrate(const char *argv0,
                              std::vector<std::string> settings) {
   if (!input.empty() || !configPath.empty() || !problemPath.empty() ||
       !planFile.empty() || !tracePath.empty() || wantJson || wantExplain)
-    throw Error("--calibrate goes with --ranks, --for, --seconds and -o only: "
-                "it measures a machine");
+    throw Error("--calibrate goes with --ranks, --launcher, --for, --seconds "
+                "and -o only: it measures a machine");
   CalibrateCommand command;
   command.output = outputPath;
   command.ranks = ranks.getNumOccurrences() ? int64_t(ranks) : 1;
@@ -412,7 +415,7 @@ int main(int argc, char **argv) {
       fitRows(settings);
     else if (!scalarsPath.empty())
       throw Error("--scalars goes with --fit");
-    else if (!plansPath.empty() && !wantCompare)
+    else if (plansPath.getNumOccurrences() && !wantCompare)
       throw Error("--plans goes with --compare, whose plans it writes");
     else if (!wantCalibrate && (!calibratedRuns.empty() || !launcher.empty() ||
                                 calibrateSeconds.getNumOccurrences()))

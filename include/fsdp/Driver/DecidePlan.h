@@ -3,8 +3,8 @@
 #define FSDP_DRIVER_DECIDEPLAN_H
 
 #include "fsdp/Config/CompileOptions.h"
-#include "fsdp/Machine/CostModel.h"
 #include "fsdp/Schedule/Problem.h"
+#include "fsdp/Simulation/Durations.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
@@ -26,7 +26,7 @@ llvm::Error decidePlan(mlir::ModuleOp module, const CompileOptions &options);
 /// finds for `module` is faster without copies of parameters, or fits only
 /// then. Without that setting it decides nothing. Errors are decidePlan's.
 llvm::Error decideCopies(mlir::ModuleOp module, CompileOptions &options,
-                         const CostModel &model);
+                         const simulation::Costs &costs);
 
 } // namespace fsdp
 

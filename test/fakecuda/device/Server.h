@@ -31,7 +31,8 @@ struct Options {
   int threads = 1;
   /// Where nothing can run any more, hosts wait for ever.
   bool hangs = false;
-  /// Kernels, libraries, fills and copies within the device do nothing.
+  /// Kernels, libraries, fills and copies do nothing, but for those from and to
+  /// pageable memory of a host.
   bool isDry = false;
   std::string tracePrefix, fault;
 };
@@ -77,7 +78,7 @@ private:
   void enqueue(Process &process, uint32_t stream, Operation operation);
   void enqueue(Process &process, uint32_t stream, std::string what,
                std::function<void()> run);
-  /// Work that only the device sees: a dry one does nothing.
+  /// Work that a dry device leaves out.
   void compute(Process &process, uint32_t stream, std::string what,
                std::function<void()> run);
   void launch(Process &process, const Body &body);

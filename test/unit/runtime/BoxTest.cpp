@@ -156,7 +156,8 @@ TEST(RangeRole, HasOneNameEach) {
   std::set<std::string> names;
   for (RangeRole role :
        {RangeRole::Parameter, RangeRole::State, RangeRole::Buffer,
-        RangeRole::Gradient, RangeRole::Input, RangeRole::Output}) {
+        RangeRole::Gradient, RangeRole::Input, RangeRole::Output,
+        RangeRole::ComputeCopy}) {
     EXPECT_TRUE(names.insert(roleName(role)).second) << roleName(role);
     EXPECT_EQ(roleNamed(roleName(role)), role);
   }
