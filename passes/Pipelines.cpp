@@ -103,6 +103,10 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createFoldCasts());
   if (options.compile.computeCopy)
     pm.addPass(createComputeCopy());
+  // The weights of one input lie side by side in a rank's memory, however their
+  // logical tensors are sharded.
+  if (options.compile.wideProducts)
+    pm.addNestedPass<func::FuncOp>(createWideProducts());
   // A rank's rows are its own now, however they are sharded over ranks, and the
   // gradients of the loss are there.
   if (options.compile.lossChunks != 1) {

@@ -167,6 +167,57 @@ def Exec_RotaryOp : Exec_RuntimeOp<"rotary", "rotary",
       Exec_Bool<"inverse", "getInverse()">];
 }
 
+defvar allHeads = "batch sequence allHeads headDim";
+defvar queryHeads = "batch sequence heads headDim";
+defvar keyHeads = "batch sequence kvHeads headDim";
+defvar rotaryTable = Buf<"table", "f32", ">=sequence headDim/2 2">;
+
+class Exec_HeadsOp<string mnemonic, string function, list<Exec_BufferSpec> inputs, list<Exec_BufferSpec> outputs>
+    : Exec_RuntimeOp<mnemonic, function, inputs, outputs> {
+  let lowersFrom = "nn." # mnemonic;
+  let params = (ins NN_RotaryPairsAttr:$pairs);
+  let formatOfParams = "`pairs` `` $pairs";
+  let callArguments = [Exec_ElementOf<"x">, Exec_Size<"batch">, Exec_Size<"sequence">,
+      Exec_Size<"heads">, Exec_Size<"kvHeads">, Exec_Size<"headDim">,
+      Exec_Bool<"halves", "getPairs() == ::fsdp::nn::RotaryPairs::Halves">];
+  let hasVerifier = 1;
+}
+
+def Exec_SplitHeadsOp : Exec_HeadsOp<"split_heads", "splitHeads",
+    [Buf<"x", "T", allHeads>, rotaryTable],
+    [Buf<"q", "T", queryHeads>, Buf<"k", "T", keyHeads>, Buf<"v", "T", keyHeads>]> {
+  let summary = "Takes query, key and value heads apart and rotates the first two";
+  let prose = [{
+    See nn.split_heads.
+
+    Example:
+    ```mlir
+    exec.split_heads on compute (%x, %t : memref<1x8x8x16xf32>, memref<32x8x2xf32>)
+        outs(%q, %k, %v : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>) pairs adjacent
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the heads of the parts add up.
+  }];
+}
+
+def Exec_JoinHeadsOp : Exec_HeadsOp<"join_heads", "joinHeads",
+    [Buf<"q", "T", queryHeads>, Buf<"k", "T", keyHeads>, Buf<"v", "T", keyHeads>, rotaryTable],
+    [Buf<"x", "T", allHeads>]> {
+  let summary = "Rotates query and key heads back and puts all heads side by side";
+  let prose = [{
+    See nn.join_heads.
+
+    Example:
+    ```mlir
+    exec.join_heads on compute
+        (%q, %k, %v, %t : memref<1x8x4x16xf32>, memref<1x8x2x16xf32>, memref<1x8x2x16xf32>, memref<32x8x2xf32>)
+        outs(%x : memref<1x8x8x16xf32>) pairs adjacent
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the heads of the parts add up.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Embedding and loss
 //===----------------------------------------------------------------------===//

@@ -177,6 +177,25 @@ LogicalResult CountLabelsOp::verify() {
   return success();
 }
 
+/// Of exec.split_heads and exec.join_heads.
+static LogicalResult verifyHeads(Operation *op, int64_t all, int64_t heads,
+                                 int64_t kvHeads) {
+  if (all != heads + 2 * kvHeads) // 6
+    return op->emitOpError("has ")
+           << all << " heads, but its parts have " << heads + 2 * kvHeads;
+  return success();
+}
+
+LogicalResult SplitHeadsOp::verify() {
+  return verifyHeads(*this, sizeOf(*this, "allHeads"), sizeOf(*this, "heads"),
+                     sizeOf(*this, "kvHeads"));
+}
+
+LogicalResult JoinHeadsOp::verify() {
+  return verifyHeads(*this, sizeOf(*this, "allHeads"), sizeOf(*this, "heads"),
+                     sizeOf(*this, "kvHeads"));
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//

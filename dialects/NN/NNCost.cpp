@@ -10,6 +10,7 @@
 // with another dimension is not, and is INT64_MAX where it does not fit.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/NN/Boxes.h"
 #include "dialects/NN/NNSupport.h"
 
 using namespace mlir;
@@ -109,6 +110,25 @@ int64_t AdamWOp::getFlops() { return 0; }
 
 // An alias in exec.
 int64_t ReshapeOp::getBytes() { return 0; }
+
+// So is a box whose elements lie one after another.
+int64_t SliceOp::getBytes() {
+  return contiguousOffset(*this) ? 0 : bytesOfOperandsAndResults(*this);
+}
+
+// Parts that follow each other are produced where they end, but those that lie
+// somewhere already.
+int64_t ConcatOp::getBytes() {
+  if (!hasContiguousParts(*this))
+    return bytesOfOperandsAndResults(*this);
+  CheckedSize bytes = 0;
+  for (Value part : getInputs()) {
+    Operation *def = part.getDefiningOp();
+    if (!def || isa<ReadOp>(def) || aliasesOperands(def))
+      bytes += CheckedSize(2) * bytesOf(part.getType());
+  }
+  return bytes.saturated();
+}
 
 // Reads the rows it needs, not the table.
 int64_t EmbeddingOp::getBytes() {

@@ -329,6 +329,68 @@ def NN_RotaryOp : NN_PureOp<"rotary", [AllTypesMatch<["input", "result"]>, NN_Di
                                  CArg<"bool", "false">:$inverse)>];
 }
 
+// The heads of one part lie behind those of another, so no rank has some of
+// each.
+def NN_SplitHeadsOp : NN_PureOp<"split_heads", [AllTypesMatch<["key", "value"]>]> {
+  let summary = "Rotated query and key heads, and value heads, of one tensor";
+  let prose = [{
+    Takes apart what one product computes for attention (nn-wide-products). The heads of `input` are those of the
+    queries, of the keys and of the values, in this order. Queries and keys are rotated as nn.rotary does it,
+    values are copied.
+
+    Example:
+    ```mlir
+    %q, %k, %v = nn.split_heads adjacent %x, %t
+        : tensor<2x256x8x64xf32>, tensor<256x32x2xf32> -> tensor<2x256x4x64xf32>, tensor<2x256x2x64xf32>
+    ```
+
+    Constraints: 1. x has shape [batch, sequence, heads, head_dim], head_dim even; 2. the table is f32 (or f64) of
+    shape [sequence or more, head_dim/2, 2]; 3. query, key and value have x's shape and type but for their heads,
+    which add up to those of x.
+  }];
+  let sharding = NN_RuleIf<"shapeOf(getTable())[0] == shapeOf(getInput())[1]", "with a table as long as the sequence",
+      "b s a! d!, s p! c! -> b s h! d!, b s k! d!, b s k! d!",
+      "b s! a! d!, t! p! c! -> b s! h! d!, b s! k! d!, b s! k! d!">;
+  let linear = NN_LinearIn<"input">;
+  let flops = NN_Flops<3, "input">;
+  let precision = NN_LaterPrecision;
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$table, NN_RotaryPairsAttr:$pairs);
+  let results = (outs NN_FloatTensor:$query, NN_FloatTensor:$key, NN_FloatTensor:$value);
+  let assemblyFormat = [{
+    $pairs $input `,` $table attr-dict `:` type($input) `,` type($table) `->` type($query) `,` type($key)
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_JoinHeadsOp : NN_PureOp<"join_heads", [AllTypesMatch<["key", "value"]>]> {
+  let summary = "Reverse rule of nn.split_heads";
+  let prose = [{
+    Rotates the gradients of queries and keys back and puts them and that of the values side by side.
+
+    Example:
+    ```mlir
+    %dx = nn.join_heads adjacent %dq, %dk, %dv, %t
+        : tensor<2x256x4x64xf32>, tensor<2x256x2x64xf32>, tensor<256x32x2xf32> -> tensor<2x256x8x64xf32>
+    ```
+
+    Constraints: 1. - 3. as of nn.split_heads, with x the result.
+  }];
+  let sharding = NN_RuleIf<"shapeOf(getTable())[0] == shapeOf(getQuery())[1]", "with a table as long as the sequence",
+      "b s h! d!, b s k! d!, b s k! d!, s p! c! -> b s a! d!",
+      "b s! h! d!, b s! k! d!, b s! k! d!, t! p! c! -> b s! a! d!">;
+  let linear = NN_NotLinear;
+  let flops = NN_Flops<3, "result">;
+  let precision = NN_LaterPrecision;
+  let arguments = (ins NN_FloatTensor:$query, NN_FloatTensor:$key, NN_FloatTensor:$value,
+                       NN_FloatTensor:$table, NN_RotaryPairsAttr:$pairs);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $pairs $query `,` $key `,` $value `,` $table attr-dict `:` type($query) `,` type($key) `,` type($table)
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 defvar attentionView = [{
     ::fsdp::nn::AttentionView getView();
 }];

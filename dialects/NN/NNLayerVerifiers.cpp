@@ -192,23 +192,61 @@ LogicalResult SoftmaxGradOp::verify() {
 // Rotary embedding and attention
 //===----------------------------------------------------------------------===//
 
-LogicalResult RotaryOp::verify() {
+/// Of what is rotated by a table: heads of an even number of elements, with an
+/// angle for each pair and position.
+static LogicalResult verifyRotary(Operation *op, StringRef what, Value heads,
+                                  Value angles) {
   // 1.
-  if (failed(expectRank(*this, "the input", getInput(), 4)))
+  if (failed(expectRank(op, what, heads, 4)))
     return failure();
-  ArrayRef<int64_t> input = shapeOf(getInput()), table = shapeOf(getTable());
-  if (input[3] % 2 != 0)
-    return emitOpError("expects an even head_dim, got ") << input[3];
+  ArrayRef<int64_t> shape = shapeOf(heads), table = shapeOf(angles);
+  if (shape[3] % 2 != 0)
+    return op->emitOpError("expects an even head_dim, got ") << shape[3];
   // 2.
-  RankedTensorType type = typeOf(getTable());
-  if (table.size() != 3 || table[0] < input[1] || table[1] != input[3] / 2 ||
+  RankedTensorType type = typeOf(angles);
+  if (table.size() != 3 || table[0] < shape[1] || table[1] != shape[3] / 2 ||
       table[2] != 2 ||
-      type.getElementType() !=
-          accumulationType(typeOf(getInput()).getElementType()))
-    return emitOpError("expects a table of shape [")
-           << input[1] << " or more, " << input[3] / 2
+      type.getElementType() != accumulationType(typeOf(heads).getElementType()))
+    return op->emitOpError("expects a table of shape [")
+           << shape[1] << " or more, " << shape[3] / 2
            << ", 2] in the accumulation type, got " << type;
   return success();
+}
+
+LogicalResult RotaryOp::verify() {
+  return verifyRotary(*this, "the input", getInput(), getTable());
+}
+
+/// Of nn.split_heads and nn.join_heads, `whole` being what has all heads.
+static LogicalResult verifyHeads(Operation *op, StringRef what, Value whole,
+                                 Value query, Value key, Value table) {
+  if (failed(verifyRotary(op, what, whole, table)))
+    return failure();
+  // 3.
+  SmallVector<int64_t> shape(shapeOf(whole));
+  int64_t heads = 0;
+  for (auto [part, times] : {std::pair(query, 1), std::pair(key, 2)}) {
+    if (typeOf(part).getRank() == 4)
+      shape[2] = shapeOf(part)[2];
+    heads += times * shape[2];
+    if (typeOf(part) != typeOf(whole).clone(shape))
+      return op->emitOpError("expects parts of the shape and type of ")
+             << typeOf(whole) << " but for their heads, got " << typeOf(part);
+  }
+  if (heads != shapeOf(whole)[2])
+    return op->emitOpError("has ")
+           << shapeOf(whole)[2] << " heads, but its parts have " << heads;
+  return success();
+}
+
+LogicalResult SplitHeadsOp::verify() {
+  return verifyHeads(*this, "the input", getInput(), getQuery(), getKey(),
+                     getTable());
+}
+
+LogicalResult JoinHeadsOp::verify() {
+  return verifyHeads(*this, "the result", getResult(), getQuery(), getKey(),
+                     getTable());
 }
 
 /// Of nn.attention and its gradient.

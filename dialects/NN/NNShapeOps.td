@@ -48,10 +48,11 @@ def NN_TransposeOp : NN_PureOp<"transpose", [NN_Differentiable, NN_MovesElements
 }
 
 def NN_SliceOp : NN_PureOp<"slice", [NN_Differentiable, NN_MovesElements,
-                                     NN_AliasesOperands]> {
+                                     NN_AliasesOperands], NN_OwnBytes> {
   let summary = "A box of the operand";
   let prose = [{
-    The elements of the operand from `offsets` on, in the shape of the result, with step 1.
+    The elements of the operand from `offsets` on, in the shape of the result, with step 1. Free where they lie one
+    after another: an alias in exec.
 
     Example: `%b = nn.slice %a [0, 4] : tensor<4x8xf32> to tensor<4x2xf32>`
 
@@ -87,9 +88,11 @@ def NN_PadOp : NN_PureOp<"pad", [NN_Differentiable, NN_MovesElements]> {
   let hasVerifier = 1;
 }
 
-def NN_ConcatOp : NN_PureOp<"concat", [NN_Differentiable, NN_MovesElements]> {
+def NN_ConcatOp : NN_PureOp<"concat", [NN_Differentiable, NN_MovesElements], NN_OwnBytes> {
   let summary = "Joins tensors along one dimension";
   let prose = [{
+    Free where parts lie one after another and their ops can as well produce them there.
+
     Example: `%c = nn.concat %a, %b dim 1 : tensor<4x2xf32>, tensor<4x6xf32> to tensor<4x8xf32>`
 
     Constraints: 1. at least one operand; 2. `dim` exists; 3. all other sizes

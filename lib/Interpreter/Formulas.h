@@ -40,6 +40,9 @@ DenseTensor softmax(const DenseTensor &x);
 DenseTensor softmaxGrad(const Tensors &in);
 
 DenseTensor rotary(const Tensors &in, bool adjacent, bool inverse);
+/// `heads` are queries; of the others half are keys and half values.
+Tensors splitHeads(const Tensors &in, int64_t heads, bool adjacent);
+DenseTensor joinHeads(const Tensors &in, bool adjacent);
 Tensors attention(const Tensors &in, double scale,
                   const nn::AttentionView &view);
 Tensors attentionGrad(const Tensors &in, double scale,

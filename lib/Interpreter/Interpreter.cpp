@@ -314,7 +314,7 @@ void fail(const std::string &message) { throw std::runtime_error(message); }
 
 /// Matmuls, norms, attention and embeddings.
 static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
-  auto adjacent = [](nn::RotaryOp op) {
+  auto adjacent = [](auto op) {
     return op.getPairs() == nn::RotaryPairs::Adjacent;
   };
   using Result = std::optional<Tensors>;
@@ -352,6 +352,12 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
       .Case([&](nn::SoftmaxGradOp) -> Tensors { return {softmaxGrad(in)}; })
       .Case([&](nn::RotaryOp op) -> Tensors {
         return {rotary(in, adjacent(op), op.getInverse())};
+      })
+      .Case([&](nn::SplitHeadsOp op) {
+        return splitHeads(in, shapeOf(op.getQuery())[2], adjacent(op));
+      })
+      .Case([&](nn::JoinHeadsOp op) -> Tensors {
+        return {joinHeads(in, adjacent(op))};
       })
       .Case([&](nn::AttentionOp op) {
         return attention(in, op.getScale().convertToDouble(), op.getView());

@@ -267,6 +267,55 @@ DenseTensor rotary(const Tensors &in, bool adjacent, bool inverse) {
   return y;
 }
 
+/// Calls copy(element of the part, element of the whole): the part's heads are
+/// those of the whole from `first` on.
+template <typename Copy>
+static void forEachOfHeads(const DenseTensor &part, const DenseTensor &whole,
+                           int64_t first, Copy copy) {
+  int64_t heads = part.shape[2], dim = part.shape[3];
+  for (int64_t i = 0, n = part.values.size(); i < n; ++i) {
+    int64_t token = i / (heads * dim), within = i % (heads * dim);
+    copy(i, (token * whole.shape[2] + first) * dim + within);
+  }
+}
+
+// Operands: x [batch, sequence, heads, head_dim], table as of rotary.
+Tensors splitHeads(const Tensors &in, int64_t heads, bool adjacent) {
+  const DenseTensor &x = in[0];
+  const DenseTensor rotated = rotary(in, adjacent, /*inverse=*/false);
+  int64_t keys = (x.shape[2] - heads) / 2, first = 0;
+  Tensors parts;
+  for (auto [source, count] :
+       {std::pair(&rotated, heads), std::pair(&rotated, keys),
+        std::pair(&x, keys)}) {
+    DenseTensor part =
+        DenseTensor::full({x.shape[0], x.shape[1], count, x.shape[3]});
+    forEachOfHeads(part, x, first,
+                   [&, source = source](int64_t to, int64_t at) {
+                     part.values[to] = source->values[at];
+                   });
+    parts.push_back(std::move(part));
+    first += count;
+  }
+  return parts;
+}
+
+// Operands: query, key, value, table.
+DenseTensor joinHeads(const Tensors &in, bool adjacent) {
+  int64_t heads = in[0].shape[2], keys = in[1].shape[2], first = 0;
+  DenseTensor x = DenseTensor::full(
+      {in[0].shape[0], in[0].shape[1], heads + 2 * keys, in[0].shape[3]});
+  Tensors parts = {rotary({in[0], in[3]}, adjacent, /*inverse=*/true),
+                   rotary({in[1], in[3]}, adjacent, /*inverse=*/true), in[2]};
+  for (const DenseTensor &part : parts) {
+    forEachOfHeads(part, x, first, [&](int64_t from, int64_t at) {
+      x.values[at] = part.values[from];
+    });
+    first += part.shape[2];
+  }
+  return x;
+}
+
 namespace {
 
 /// Indices and scores of one attention problem.

@@ -98,6 +98,10 @@ static std::string_view kernelNameOf(const Problem &problem, const Op &op) {
            : problem.kernels[op.detail].isExpensive ? kExpensiveKernel
                                                     : kPointwiseKernel;
   case OpKind::Work:
+    // Machines are calibrated with the ops that these two do at once.
+    if (problem.text(op.name) == "split_heads" ||
+        problem.text(op.name) == "join_heads")
+      return "rotary";
     return problem.text(op.name);
   case OpKind::Update:
     return kUpdateKernel;

@@ -50,6 +50,59 @@ void fsdp::rt::rotary(Context &context, Stream stream, DType type,
   });
 }
 
+/// Copies between `x`, all heads of a token side by side, and `q`, `k` and `v`,
+/// and rotates the first two.
+template <bool IsJoin>
+static void moveHeads(Context &context, Stream stream, const char *name,
+                      DType type, int64_t batch, int64_t sequence,
+                      int64_t heads, int64_t kvHeads, int64_t headDim,
+                      bool halves, Ptr x, Ptr table, Ptr q, Ptr k, Ptr v) {
+  CpuContext &c = cpuContext(context);
+  ComputeCall call(c, stream, name);
+  int64_t all = heads + 2 * kvHeads;
+  Timeline::Span span(c.timeline, stream, name, batch, sequence, all, headDim);
+  dispatch(type, name, [&](auto tag) {
+    using T = decltype(tag);
+    auto kernel = rotaryKernel(tag);
+    auto moveToken = [&](int64_t t) {
+      T *whole = as<T>(x) + t * all * headDim;
+      const float *angles = as<float>(table) + t % sequence * headDim;
+      auto rotate = [&](Ptr base, int64_t count) {
+        T *part = as<T>(base) + t * count * headDim;
+        kernel(IsJoin ? part : whole, angles, IsJoin ? whole : part, count,
+               headDim, halves, IsJoin);
+        whole += count * headDim;
+      };
+      rotate(q, heads);
+      rotate(k, kvHeads);
+      T *value = as<T>(v) + t * kvHeads * headDim;
+      std::memcpy(IsJoin ? whole : value, IsJoin ? value : whole,
+                  kvHeads * headDim * sizeof(T));
+    };
+    parallelFor(c.threads, batch * sequence, all * headDim, 1,
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t t = begin; t < end; ++t)
+                    moveToken(t);
+                });
+  });
+}
+
+void fsdp::rt::splitHeads(Context &context, Stream stream, DType type,
+                          int64_t batch, int64_t sequence, int64_t heads,
+                          int64_t kvHeads, int64_t headDim, bool halves, Ptr x,
+                          Ptr table, Ptr q, Ptr k, Ptr v) {
+  moveHeads<false>(context, stream, "split_heads", type, batch, sequence, heads,
+                   kvHeads, headDim, halves, x, table, q, k, v);
+}
+
+void fsdp::rt::joinHeads(Context &context, Stream stream, DType type,
+                         int64_t batch, int64_t sequence, int64_t heads,
+                         int64_t kvHeads, int64_t headDim, bool halves, Ptr q,
+                         Ptr k, Ptr v, Ptr table, Ptr x) {
+  moveHeads<true>(context, stream, "join_heads", type, batch, sequence, heads,
+                  kvHeads, headDim, halves, x, table, q, k, v);
+}
+
 //===----------------------------------------------------------------------===//
 // Embedding
 //===----------------------------------------------------------------------===//

@@ -2,11 +2,12 @@
 """Seconds per training step of two builds of this project, in turn.
 
     test/benchmarks/compare_builds.py BEFORE/build/bin build/bin
+    test/benchmarks/compare_builds.py build/bin build/bin --set compile.wide_products=true
 
 For each model and type the builds train in turn, the order changing from round
 to round, so that a machine that gets slower hurts both. Printed is how much
 faster the second build is, by the median of all steps: a ratio below 1 is a
-loss.
+loss. With --set only the second build has a setting, so it may be the same build.
 """
 
 import argparse
@@ -23,6 +24,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", help="bin folder of the build to compare with")
     parser.add_argument("after", help="bin folder of the build that is judged")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                        help="a setting that the second build has")
     parser.add_argument("--models", default="S,L")
     parser.add_argument("--types", default="f32,bf16")
     parser.add_argument("--steps", type=int, default=8, help="timed steps a round")
@@ -41,6 +44,7 @@ def main():
             build = Benchmark(args, work)
             build.args = argparse.Namespace(**vars(args), bin=getattr(args, name))
             builds.append(build)
+        builds[1].options = [f"--{setting}" for setting in args.set]
         for model in args.models.split(","):
             for dtype in args.types.split(","):
                 seconds = [[], []]

@@ -51,6 +51,7 @@ class Benchmark:
         self.text.write_bytes(random.Random(0).randbytes(1 << 20))
         self.environment = dict(os.environ, OMP_NUM_THREADS="1")
         self.artifacts = {}
+        self.options = []  # of our own compiler and runs, behind the settings
 
     def tool(self, name):
         return str(pathlib.Path(self.args.bin) / name) if self.args.bin else name
@@ -112,11 +113,11 @@ length = 0
 
     def ours(self, model, dtype, mode="ours"):
         settings = self.settings(model, dtype)
-        options = []
+        options = list(self.options)
         if mode == "tensor":  # the same global batch, as one group of ranks
-            options = ["--parallelism.data_parallel_shard_degree", 1,
-                       "--parallelism.tensor_parallel_degree", RANKS,
-                       "--training.local_batch_size", MODELS[model].batch * RANKS]
+            options += ["--parallelism.data_parallel_shard_degree", 1,
+                        "--parallelism.tensor_parallel_degree", RANKS,
+                        "--training.local_batch_size", MODELS[model].batch * RANKS]
         name = f"{model}-{dtype}" + ("" if mode == "ours" else f"-{mode}")
         artifact = self.work / name
         if not artifact.exists():

@@ -55,6 +55,17 @@ exec.program @p arena 65536 {
   exec.rotary on compute (%q, %table : memref<2x4x6x8xf32>, memref<4x4x2xf32>) outs(%o : memref<2x4x6x8xf32>)
       pairs halves
 
+  // Twelve heads, six of them queries.
+  %all = exec.alloc at 32768 "all" : memref<2x4x12x8xf32>
+  // CHECK: splitHeads(c, Stream::Compute, DType::F32, 2, 4, 6, 3, 8, false, all_, table_,
+  // CHECK-NEXT: q_, k_, v_);
+  exec.split_heads on compute (%all, %table : memref<2x4x12x8xf32>, memref<4x4x2xf32>)
+      outs(%q, %k, %v : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>) pairs adjacent
+  // CHECK: joinHeads(c, Stream::Compute, DType::F32, 2, 4, 6, 3, 8, true, q_, k_, v_,
+  // CHECK-NEXT: table_, all_);
+  exec.join_heads on compute (%q, %k, %v, %table : memref<2x4x6x8xf32>, memref<2x4x3x8xf32>, memref<2x4x3x8xf32>, memref<4x4x2xf32>)
+      outs(%all : memref<2x4x12x8xf32>) pairs halves
+
   %ids = exec.alloc at 22528 "ids" : memref<2x4xi32>
   %words = exec.alloc at 24576 "words" : memref<16x8xbf16>
   %x = exec.alloc at 26624 "x" : memref<2x4x8xbf16>

@@ -74,6 +74,8 @@ _ATTENTION = [_words("<6qf?3xqf4x"), _pointers]
 _VALUES = {
     "copyElements": [_walk],
     "rotaryPairs": [_COUNT, _words("<3q?3xf")],
+    "splitHeadPairs": [_COUNT, _words("<3q?3xf"), _COUNT],
+    "joinHeadPairs": [_COUNT, _words("<3q?3xf"), _COUNT],
     "embeddingRows": [_COUNT] * 3,
     "sortTokens": [_COUNT] * 2 + [_words("<i")],
     "embeddingGradRows": [_COUNT] * 3,
@@ -241,6 +243,21 @@ def _rotary(op):
     pairs = vectors(dim // 2, element, [*op.ins, *op.outs])
     return [elements(op.stream, f"rotaryPairs<{C_NAMES[element]}>", count * (dim // 2 // pairs),
                      [*op.ins, *op.outs], [(count,), shape], each=1)]
+
+
+def _heads(op):
+    """Of split_heads and join_heads."""
+    is_join = len(op.outs) == 1
+    kinds = op.in_kinds if is_join else op.out_kinds
+    (batch, sequence, heads, dim), element = exec_text.shape(kinds[0])
+    kv_heads = exec_text.shape(kinds[1])[0][2]
+    count = batch * sequence * (heads + 2 * kv_heads)
+    shape = (sequence, heads, dim, "pairs halves" in op.rest, -1.0 if is_join else 1.0)
+    buffers = [*op.ins, *op.outs]
+    pairs = vectors(dim // 2, element, buffers)
+    kernel = "joinHeadPairs" if is_join else "splitHeadPairs"
+    return [elements(op.stream, f"{kernel}<{C_NAMES[element]}>", count * (dim // 2 // pairs),
+                     buffers, [(count,), shape, (kv_heads,)], each=1)]
 
 
 def _embedding(op):
@@ -437,7 +454,7 @@ ISSUES = {
     "gemm_add": lambda op: _gemm(op, adds=True),
     "attention": _attention,
     "attention_grad": _attention,
-    "rotary": _rotary,
+    "rotary": _rotary, "split_heads": _heads, "join_heads": _heads,
     "embedding": _embedding,
     "embedding_grad": _embedding_grad,
     "cross_entropy": _cross_entropy,

@@ -80,6 +80,10 @@ void attentionGrad(Context &, Stream, int, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr,
                    Ptr, Ptr, Ptr, Ptr) {}
 void rotary(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t, bool,
             bool, Ptr, Ptr, Ptr) {}
+void splitHeads(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t,
+                int64_t, bool, Ptr, Ptr, Ptr, Ptr, Ptr) {}
+void joinHeads(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t,
+               int64_t, bool, Ptr, Ptr, Ptr, Ptr, Ptr) {}
 void embedding(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
                Ptr) {}
 void embeddingGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,

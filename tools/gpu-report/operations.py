@@ -43,6 +43,12 @@ func.func @rotary_{t}(%x: tensor<2x9x3x10x{T}> {{nn.name = "rotary_{t}.x"}}) -> 
   %h = nn.rotary halves %x, %t {{inverse}} : tensor<2x9x3x10x{T}>, tensor<9x5x2xf32>
   return %a, %h : tensor<2x9x3x10x{T}>, tensor<2x9x3x10x{T}>
 }}
+func.func @heads_{t}(%x: tensor<2x9x8x10x{T}> {{nn.name = "heads_{t}.x"}}) -> (tensor<2x9x4x10x{T}> {{nn.name = "heads_{t}.q"}}, tensor<2x9x2x10x{T}> {{nn.name = "heads_{t}.k"}}, tensor<2x9x2x10x{T}> {{nn.name = "heads_{t}.v"}}, tensor<2x9x8x10x{T}> {{nn.name = "heads_{t}.y"}}) {{
+  %t = nn.read @table : tensor<9x5x2xf32>
+  %q, %k, %v = nn.split_heads adjacent %x, %t : tensor<2x9x8x10x{T}>, tensor<9x5x2xf32> -> tensor<2x9x4x10x{T}>, tensor<2x9x2x10x{T}>
+  %y = nn.join_heads halves %q, %k, %v, %t : tensor<2x9x4x10x{T}>, tensor<2x9x2x10x{T}>, tensor<9x5x2xf32> -> tensor<2x9x8x10x{T}>
+  return %q, %k, %v, %y : tensor<2x9x4x10x{T}>, tensor<2x9x2x10x{T}>, tensor<2x9x2x10x{T}>, tensor<2x9x8x10x{T}>
+}}
 func.func @embedding_{t}(%ids: tensor<37xi32> {{nn.name = "embedding_{t}.ids"}}, %w: tensor<101x83x{T}> {{nn.name = "embedding_{t}.w"}}, %dy: tensor<37x83x{T}> {{nn.name = "embedding_{t}.dy"}})
     -> (tensor<37x83x{T}> {{nn.name = "embedding_{t}.y"}}, tensor<101x83x{T}> {{nn.name = "embedding_{t}.dw"}}) {{
   %y = nn.embedding %ids, %w : tensor<37xi32>, tensor<101x83x{T}> -> tensor<37x83x{T}>

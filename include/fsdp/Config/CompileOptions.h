@@ -405,6 +405,7 @@ struct CompileOptions {
     AttentionKernel attention = AttentionKernel::Exact;
     ReduceOrder reduce = ReduceOrder::Exact;
     bool computeCopy = false;
+    bool wideProducts = false;
     /// In which a rank's rows are projected to logits.
     int64_t lossChunks = 1;
     int64_t threads = 1;
@@ -460,8 +461,14 @@ struct CompileOptions {
       table.add("compile.compute_copy", computeCopy,
                 "in bfloat16: the optimizer writes parameters in bf16 too, so "
                 "that no step casts; same bits; auto plans may leave them out");
+      table.add("compile.wide_products", wideProducts,
+                "products of one input are one: queries, keys and values, and "
+                "the two of a gated feed-forward; rounds differently");
       table.add("compile.threads", threads, 1, 4096,
                 "compute threads per rank");
+      describeArtifact(table);
+    }
+    void describeArtifact(OptionTable &table) {
       table.decide(Decides::Artifact);
       table.add("compile.cpu", cpu,
                 "instruction set of the emitted code, as for -march");

@@ -72,6 +72,18 @@ void rotary(Context &c, Stream s, DType type, int64_t batch, int64_t sequence,
             int64_t heads, int64_t headDim, bool halves, bool inverse, Ptr x,
             Ptr table, Ptr y);
 
+/// x: [batch, sequence, heads + 2 kvHeads, headDim], the heads of q, k and v
+/// one after another; q and k are rotated.
+void splitHeads(Context &c, Stream s, DType type, int64_t batch,
+                int64_t sequence, int64_t heads, int64_t kvHeads,
+                int64_t headDim, bool halves, Ptr x, Ptr table, Ptr q, Ptr k,
+                Ptr v);
+/// The same back: q and k are rotated the other way.
+void joinHeads(Context &c, Stream s, DType type, int64_t batch,
+               int64_t sequence, int64_t heads, int64_t kvHeads,
+               int64_t headDim, bool halves, Ptr q, Ptr k, Ptr v, Ptr table,
+               Ptr x);
+
 /// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols].
 void embedding(Context &c, Stream s, DType type, int64_t rows, int64_t classes,
                int64_t cols, Ptr ids, Ptr table, Ptr out);

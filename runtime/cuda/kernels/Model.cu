@@ -47,59 +47,160 @@ FSDP_DEVICE void rotate(T first, T second, float cosine, float sine, T &x,
   math::store(&y, math::fma(a, sine, b * cosine));
 }
 
-/// A row is a head of a token; a thread has N neighbouring pairs of it.
-template <typename T, int N>
-__global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
-                            const float *table, T *y) {
+/// What a thread has: N neighbouring pairs, from `pair` on, of head `head` of
+/// `token`. A row is a head of a token.
+struct HeadPairs {
+  int64_t row, pair, token, head;
+};
+template <int N>
+FSDP_DEVICE HeadPairs headPairs(int64_t heads, int64_t dim) {
   const int64_t unit = int64_t(blockIdx.x) * gpu::kThreads + threadIdx.x;
-  const int64_t half = s.dim / 2, row = gpu::quotient(unit, half / N);
-  if (row >= rows)
-    return;
-  const int64_t pair = (unit - row * (half / N)) * N;
-  const int64_t token = gpu::quotient(row, s.heads);
-  const int64_t place = token - gpu::quotient(token, s.sequence) * s.sequence;
-  const auto angle = read<N, 2 * N>(table + place * s.dim + 2 * pair);
+  const int64_t units = dim / 2 / N, row = gpu::quotient(unit, units);
+  const int64_t token = gpu::quotient(row, heads);
+  return {row, (unit - row * units) * N, token, row - token * heads};
+}
+
+/// Rotates the pairs `p` of the head at `x` to the head at `y`.
+template <int N, typename T>
+FSDP_DEVICE void rotateHead(const RotaryShape &s, const HeadPairs &p,
+                            const float *table, const T *x, T *y) {
+  const int64_t place =
+      p.token - gpu::quotient(p.token, s.sequence) * s.sequence;
+  const auto angle = read<N, 2 * N>(table + place * s.dim + 2 * p.pair);
   if (s.halves) {
-    const int64_t first = row * s.dim + pair;
-    const auto a = read<N, N>(x + first), b = read<N, N>(x + first + half);
+    const int64_t half = s.dim / 2;
+    const auto a = read<N, N>(x + p.pair), b = read<N, N>(x + p.pair + half);
     gpu::Vector<T, N> c, d;
     FSDP_UNROLL
     for (int i = 0; i < N; ++i)
       rotate(a[i], b[i], angle[2 * i], angle[2 * i + 1] * s.sign, c[i], d[i]);
-    write<N>(y + first, c);
-    write<N>(y + first + half, d);
+    write<N>(y + p.pair, c);
+    write<N>(y + p.pair + half, d);
     return;
   }
-  const int64_t first = row * s.dim + 2 * pair;
-  const auto a = read<N, 2 * N>(x + first);
+  const auto a = read<N, 2 * N>(x + 2 * p.pair);
   gpu::Vector<T, 2 * N> b;
   FSDP_UNROLL
   for (int i = 0; i < N; ++i)
     rotate(a[2 * i], a[2 * i + 1], angle[2 * i], angle[2 * i + 1] * s.sign,
            b[2 * i], b[2 * i + 1]);
-  write<N>(y + first, b);
+  write<N>(y + 2 * p.pair, b);
+}
+
+template <typename T, int N>
+__global__ void rotaryPairs(int64_t rows, RotaryShape s, const T *x,
+                            const float *table, T *y) {
+  const HeadPairs p = headPairs<N>(s.heads, s.dim);
+  if (p.row < rows)
+    rotateHead<N>(s, p, table, x + p.row * s.dim, y + p.row * s.dim);
+}
+
+/// The head of q, k or v that is head `p.head` of all, and whether it is one of
+/// v. `s.heads` are those of q.
+template <typename T>
+FSDP_DEVICE T *partOf(const RotaryShape &s, int64_t kvHeads, const HeadPairs &p,
+                      T *q, T *k, T *v, bool &isValue) {
+  const int64_t key = p.head - s.heads, value = key - kvHeads;
+  isValue = value >= 0;
+  if (key < 0)
+    return q + (p.token * s.heads + p.head) * s.dim;
+  return (isValue ? v : k) +
+         (p.token * kvHeads + (isValue ? value : key)) * s.dim;
+}
+
+template <typename T, int N>
+__global__ void splitHeadPairs(int64_t rows, RotaryShape s, int64_t kvHeads,
+                               const T *x, const float *table, T *q, T *k,
+                               T *v) {
+  const HeadPairs p = headPairs<N>(s.heads + 2 * kvHeads, s.dim);
+  if (p.row >= rows)
+    return;
+  bool isValue;
+  T *part = partOf(s, kvHeads, p, q, k, v, isValue);
+  x += p.row * s.dim;
+  if (isValue)
+    write<N>(part + 2 * p.pair, read<N, 2 * N>(x + 2 * p.pair));
+  else
+    rotateHead<N>(s, p, table, x, part);
+}
+
+template <typename T, int N>
+__global__ void joinHeadPairs(int64_t rows, RotaryShape s, int64_t kvHeads,
+                              const T *q, const T *k, const T *v,
+                              const float *table, T *x) {
+  const HeadPairs p = headPairs<N>(s.heads + 2 * kvHeads, s.dim);
+  if (p.row >= rows)
+    return;
+  bool isValue;
+  const T *part = partOf(s, kvHeads, p, q, k, v, isValue);
+  x += p.row * s.dim;
+  if (isValue)
+    write<N>(x + 2 * p.pair, read<N, 2 * N>(part + 2 * p.pair));
+  else
+    rotateHead<N>(s, p, table, part, x);
 }
 
 } // namespace fsdp::rt::device
+
+/// Calls launch(type tag, pairs that a thread has, as a constant).
+template <typename Launch, typename... P>
+static void launchHeads(DType type, const char *name, int64_t headDim,
+                        const Launch &launch, P... buffers) {
+  dispatch(type, name, [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int kPairs = 16 / sizeof(T);
+    if (areWholeVectors(headDim / 2 * int64_t(sizeof(T)), buffers...))
+      launch(tag, std::integral_constant<int, kPairs>());
+    else
+      launch(tag, std::integral_constant<int, 1>());
+  });
+}
 
 void fsdp::rt::rotary(Context &c, Stream stream, DType type, int64_t batch,
                       int64_t sequence, int64_t heads, int64_t headDim,
                       bool halves, bool inverse, Ptr x, Ptr table, Ptr y) {
   int64_t rows = batch * sequence * heads;
   RotaryShape shape{sequence, heads, headDim, halves, inverse ? -1.0f : 1.0f};
-  dispatch(type, "rotary", [&](auto tag) {
+  auto launch = [&](auto tag, auto pairs) {
     using T = decltype(tag);
-    auto launch = [&](auto kernel, int pairs) {
-      const int64_t threads = rows * (headDim / 2 / pairs);
-      gpu::startWith(c, stream, "rotary", kernel, gpu::vectorsShape(threads, 1),
-                     rows, shape, as<T>(x), as<float>(table), as<T>(y));
-    };
-    constexpr int kPairs = 16 / sizeof(T);
-    if (areWholeVectors(headDim / 2 * int64_t(sizeof(T)), x, table, y))
-      launch(rotaryPairs<T, kPairs>, kPairs);
-    else
-      launch(rotaryPairs<T, 1>, 1);
-  });
+    const int64_t threads = rows * (headDim / 2 / pairs);
+    gpu::startWith(c, stream, "rotary", rotaryPairs<T, pairs>,
+                   gpu::vectorsShape(threads, 1), rows, shape, as<T>(x),
+                   as<float>(table), as<T>(y));
+  };
+  launchHeads(type, "rotary", headDim, launch, x, table, y);
+}
+
+void fsdp::rt::splitHeads(Context &c, Stream stream, DType type, int64_t batch,
+                          int64_t sequence, int64_t heads, int64_t kvHeads,
+                          int64_t headDim, bool halves, Ptr x, Ptr table, Ptr q,
+                          Ptr k, Ptr v) {
+  int64_t rows = batch * sequence * (heads + 2 * kvHeads);
+  RotaryShape shape{sequence, heads, headDim, halves, 1.0f};
+  auto launch = [&](auto tag, auto pairs) {
+    using T = decltype(tag);
+    const int64_t threads = rows * (headDim / 2 / pairs);
+    gpu::startWith(c, stream, "split_heads", splitHeadPairs<T, pairs>,
+                   gpu::vectorsShape(threads, 1), rows, shape, kvHeads,
+                   as<T>(x), as<float>(table), as<T>(q), as<T>(k), as<T>(v));
+  };
+  launchHeads(type, "split_heads", headDim, launch, x, table, q, k, v);
+}
+
+void fsdp::rt::joinHeads(Context &c, Stream stream, DType type, int64_t batch,
+                         int64_t sequence, int64_t heads, int64_t kvHeads,
+                         int64_t headDim, bool halves, Ptr q, Ptr k, Ptr v,
+                         Ptr table, Ptr x) {
+  int64_t rows = batch * sequence * (heads + 2 * kvHeads);
+  RotaryShape shape{sequence, heads, headDim, halves, -1.0f};
+  auto launch = [&](auto tag, auto pairs) {
+    using T = decltype(tag);
+    const int64_t threads = rows * (headDim / 2 / pairs);
+    gpu::startWith(c, stream, "join_heads", joinHeadPairs<T, pairs>,
+                   gpu::vectorsShape(threads, 1), rows, shape, kvHeads,
+                   as<T>(q), as<T>(k), as<T>(v), as<float>(table), as<T>(x));
+  };
+  launchHeads(type, "join_heads", headDim, launch, q, k, v, table, x);
 }
 
 //===----------------------------------------------------------------------===//

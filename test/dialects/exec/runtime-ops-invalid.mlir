@@ -556,6 +556,45 @@ exec.program @p {
 
 // -----
 
+// split_heads 6: the heads add up
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x9x8xf32>
+  %1 = exec.alloc : memref<4x4x2xf32>
+  %2 = exec.alloc : memref<2x4x4x8xf32>
+  %3 = exec.alloc : memref<2x4x2x8xf32>
+  %4 = exec.alloc : memref<2x4x2x8xf32>
+  // expected-error @below {{has 9 heads, but its parts have 8}}
+  exec.split_heads on compute (%0, %1 : memref<2x4x9x8xf32>, memref<4x4x2xf32>) outs(%2, %3, %4 : memref<2x4x4x8xf32>, memref<2x4x2x8xf32>, memref<2x4x2x8xf32>) pairs halves
+}
+
+// -----
+
+// split_heads 3: as many values as keys
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x8x8xf32>
+  %1 = exec.alloc : memref<4x4x2xf32>
+  %2 = exec.alloc : memref<2x4x4x8xf32>
+  %3 = exec.alloc : memref<2x4x2x8xf32>
+  %4 = exec.alloc : memref<2x4x1x8xf32>
+  // expected-error @below {{needs 'v' of shape [batch, sequence, kvHeads, headDim], got 'memref<2x4x1x8xf32>': kvHeads is 2 by 'k'}}
+  exec.split_heads on compute (%0, %1 : memref<2x4x8x8xf32>, memref<4x4x2xf32>) outs(%2, %3, %4 : memref<2x4x4x8xf32>, memref<2x4x2x8xf32>, memref<2x4x1x8xf32>) pairs halves
+}
+
+// -----
+
+// join_heads 6: the heads add up
+exec.program @p {
+  %0 = exec.alloc : memref<2x4x4x8xf32>
+  %1 = exec.alloc : memref<2x4x2x8xf32>
+  %2 = exec.alloc : memref<2x4x2x8xf32>
+  %3 = exec.alloc : memref<4x4x2xf32>
+  %4 = exec.alloc : memref<2x4x7x8xf32>
+  // expected-error @below {{has 7 heads, but its parts have 8}}
+  exec.join_heads on compute (%0, %1, %2, %3 : memref<2x4x4x8xf32>, memref<2x4x2x8xf32>, memref<2x4x2x8xf32>, memref<4x4x2xf32>) outs(%4 : memref<2x4x7x8xf32>) pairs halves
+}
+
+// -----
+
 // embedding 3: columns
 exec.program @p {
   %0 = exec.alloc : memref<4xi32>

@@ -408,6 +408,78 @@ func.func @f(%x: tensor<2x16x4x4xbf16>, %t: tensor<16x2x2xbf16>) {
 
 // -----
 
+// split_heads 1: rank 4.
+func.func @f(%x: tensor<16x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects the input of rank 4}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<16x8x4xf32>, tensor<16x2x2xf32> -> tensor<16x4x4xf32>, tensor<16x2x4xf32>
+  return
+}
+
+// -----
+
+// split_heads 2: enough positions in the table.
+func.func @f(%x: tensor<2x17x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects a table of shape [17 or more, 2, 2] in the accumulation type}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<2x17x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x17x4x4xf32>, tensor<2x17x2x4xf32>
+  return
+}
+
+// -----
+
+// split_heads 3: parts of other positions.
+func.func @f(%x: tensor<2x16x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects parts of the shape and type of 'tensor<2x16x8x4xf32>' but for their heads, got 'tensor<2x8x2x4xf32>'}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x4x4xf32>, tensor<2x8x2x4xf32>
+  return
+}
+
+// -----
+
+// split_heads 3: parts of another type.
+func.func @f(%x: tensor<2x16x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{but for their heads, got 'tensor<2x16x4x4xbf16>'}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x4x4xbf16>, tensor<2x16x2x4xf32>
+  return
+}
+
+// -----
+
+// split_heads 3: the heads add up.
+func.func @f(%x: tensor<2x16x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{has 8 heads, but its parts have 6}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x4x4xf32>, tensor<2x16x1x4xf32>
+  return
+}
+
+// -----
+
+// join_heads 1: head_dim is even.
+func.func @f(%q: tensor<2x16x4x5xf32>, %k: tensor<2x16x2x5xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects an even head_dim, got 5}}
+  %x = nn.join_heads halves %q, %k, %k, %t : tensor<2x16x4x5xf32>, tensor<2x16x2x5xf32>, tensor<16x2x2xf32> -> tensor<2x16x8x5xf32>
+  return
+}
+
+// -----
+
+// join_heads 2: one angle per pair.
+func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects a table of shape [16 or more, 4, 2]}}
+  %x = nn.join_heads halves %q, %k, %k, %t : tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<16x2x2xf32> -> tensor<2x16x8x8xf32>
+  return
+}
+
+// -----
+
+// join_heads 3: the heads add up.
+func.func @f(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{has 9 heads, but its parts have 8}}
+  %x = nn.join_heads halves %q, %k, %k, %t : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x9x4xf32>
+  return
+}
+
+// -----
+
 // attention 1: the query has rank 4.
 func.func @f(%q: tensor<16x4x8xf32>, %k: tensor<2x16x2x8xf32>) {
   // expected-error @+1 {{expects the query of rank 4}}

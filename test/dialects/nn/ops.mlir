@@ -180,6 +180,10 @@ func.func @attention(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: ten
   %0 = nn.rotary adjacent %q, %t : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
   // CHECK: nn.rotary halves %{{.*}}, %{{.*}} {inverse} : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
   %1 = nn.rotary halves %0, %t {inverse} : tensor<2x16x4x4xf32>, tensor<16x2x2xf32>
+  // CHECK: nn.join_heads halves %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x8x4xf32>
+  %all = nn.join_heads halves %q, %k, %k, %t : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x8x4xf32>
+  // CHECK: nn.split_heads adjacent %{{.*}}, %{{.*}} : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>
+  %sq, %sk, %sv = nn.split_heads adjacent %all, %t : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>
   // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   %o, %lse = nn.attention %q, %k, %k scale 0.5 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>
   // CHECK: nn.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 {causal} : tensor<2x16x4x4xf32>, tensor<2x16x2x4xf32>, tensor<2x4x16xf32>

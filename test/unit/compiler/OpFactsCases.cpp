@@ -289,6 +289,21 @@ const std::vector<FactsCase> fsdp::kFactsCases = {
      576,
      Precision::Input,
      {0}},
+    {"%x: tensor<1x4x10x8xf64>, %c: tensor<4x4x2xf64>",
+     "nn.split_heads halves %x, %c : tensor<1x4x10x8xf64>, tensor<4x4x2xf64> "
+     "-> tensor<1x4x6x8xf64>, tensor<1x4x2x8xf64>",
+     "b s a! d!, s p! c! -> b s h! d!, b s k! d!, b s k! d!",
+     960,
+     Precision::Later,
+     {0}},
+    {"%q: tensor<1x4x6x8xf64>, %k: tensor<1x4x2x8xf64>, "
+     "%c: tensor<4x4x2xf64>",
+     "nn.join_heads halves %q, %k, %k, %c : tensor<1x4x6x8xf64>, "
+     "tensor<1x4x2x8xf64>, tensor<4x4x2xf64> -> tensor<1x4x10x8xf64>",
+     "b s h! d!, b s k! d!, b s k! d!, s p! c! -> b s a! d!",
+     960,
+     Precision::Later,
+     {}},
     {HEADS,
      "nn.attention %q, %k, %v scale 0.5 : tensor<1x4x6x8xf64>, "
      "tensor<1x5x2x8xf64>, tensor<1x6x4xf64>",

@@ -36,6 +36,7 @@ struct Setting {
   bool bucket = true;
   bool overlap = true;
   int64_t lossChunks = 1;
+  bool wideProducts = false;
 };
 
 std::string toString(const Setting &setting) {
@@ -44,7 +45,8 @@ std::string toString(const Setting &setting) {
          (setting.tied ? " tied" : "") +
          (setting.lossChunks > 1
               ? " in " + std::to_string(setting.lossChunks) + " chunks"
-              : "");
+              : "") +
+         (setting.wideProducts ? " wide" : "");
 }
 
 void PrintTo(const Setting &setting, std::ostream *os) {
@@ -95,6 +97,7 @@ public:
         setting.bucket ? Bucketing::Block : Bucketing::None;
     options.compile.overlap = setting.overlap ? Overlap::Block : Overlap::None;
     options.compile.lossChunks = setting.lossChunks;
+    options.compile.wideProducts = setting.wideProducts;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(
@@ -233,6 +236,7 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
         "fsdp-remat", "fsdp-bucket", "fsdp-overlap", "nn-fuse"})
     EXPECT_TRUE(seen.count(name)) << name;
   EXPECT_EQ(seen.count("nn-chunk-loss"), GetParam().lossChunks > 1);
+  EXPECT_EQ(seen.count("nn-wide-products"), GetParam().wideProducts);
   EXPECT_EQ(seen.count("nn-precision"),
             GetParam().type == ParamDtype::BFloat16);
 }
@@ -278,6 +282,16 @@ const Setting kSettings[] = {
     {"a=2:data,b=3:data", kHybrid, kBF16, /*tied=*/true, kAlways,
      /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/2},
+    {"a=1:data", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/true},
+    {"a=2:data,b=3:data", kHybrid, kBF16, /*tied=*/true, kAlways,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/2, /*wideProducts=*/true},
+    {"a=2:data,tp=2:tensor", kFull, kF32, /*tied=*/false, kNever,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/true},
+    {"a=3:data", kReplicate, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));

@@ -95,7 +95,9 @@ std::vector<CompileVariant> compileVariants() {
                                           {"gathers kept over microbatches", 4},
                                           {"reduced once", 4},
                                           {"gathers kept, reduced once", 4},
-                                          {"fast, no fusion, reduced once", 4}};
+                                          {"fast, no fusion, reduced once", 4},
+                                          {"wide products", 1},
+                                          {"wide, gathers kept", 4}};
   variants[0].compile.reduce = ReduceOrder::Fast;
   variants[1].compile.attention = AttentionKernel::Reference;
   variants[2].compile.fuse = Fusion::None;
@@ -106,6 +108,9 @@ std::vector<CompileVariant> compileVariants() {
   variants[6].compile.reduce = ReduceOrder::Fast;
   variants[6].compile.fuse = Fusion::None;
   variants[6].compile.accumulateReduce = AccumulateReduce::Once;
+  variants[7].compile.wideProducts = true;
+  variants[8].compile.wideProducts = true;
+  variants[8].compile.accumulateGathers = AccumulateGathers::Keep;
   return variants;
 }
 

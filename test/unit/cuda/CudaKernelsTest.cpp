@@ -124,6 +124,53 @@ TEST(CudaKernels, RotaryHasTheBitsOfTheCpu) {
   });
 }
 
+/// The heads of one tensor, a token after another, are those of three that are
+/// rotated by themselves.
+TEST(CudaKernels, HeadsHaveTheBitsOfTheCpu) {
+  constexpr int64_t batch = 2, sequence = 5, heads = 4, kvHeads = 2;
+  constexpr int64_t tokens = batch * sequence, all = heads + 2 * kvHeads;
+  forOperands([&](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    for (int64_t dim : {2, 6, 16, 32, 80})
+      for (bool halves : {false, true}) {
+        const int64_t sizes[] = {heads * dim, kvHeads * dim, kvHeads * dim};
+        Buffer<T> x(tokens * all * dim, shift, 1);
+        Buffer<T> back(tokens * all * dim, shift);
+        Buffer<T> wanted(tokens * all * dim, shift);
+        Buffer<float> table(sequence * dim, shift, 2);
+        std::vector<Buffer<T>> parts, wantedParts;
+        for (auto *some : {&parts, &wantedParts})
+          for (int64_t size : sizes)
+            some->emplace_back(tokens * size, shift);
+        for (int64_t token = 0; token < tokens; ++token) {
+          const float *angles = table.data() + token % sequence * dim;
+          int64_t at = token * all * dim;
+          for (int p = 0; p < 3; at += sizes[p++]) {
+            T *part = wantedParts[p].data() + token * sizes[p];
+            if (p == 2) {
+              std::copy_n(x.data() + at, sizes[p], part);
+              std::copy_n(x.data() + at, sizes[p], wanted.data() + at);
+              continue;
+            }
+            auto kernel = rotaryKernel(tag);
+            kernel(x.data() + at, angles, part, sizes[p] / dim, dim, halves,
+                   /*inverse=*/false);
+            kernel(part, angles, wanted.data() + at, sizes[p] / dim, dim,
+                   halves, /*inverse=*/true);
+          }
+        }
+        splitHeads(noContext(), S, typeOf(tag), batch, sequence, heads, kvHeads,
+                   dim, halves, x, table, parts[0], parts[1], parts[2]);
+        joinHeads(noContext(), S, typeOf(tag), batch, sequence, heads, kvHeads,
+                  dim, halves, parts[0], parts[1], parts[2], table, back);
+        for (int p = 0; p < 3; ++p)
+          EXPECT_EQ(parts[p].bytes(), wantedParts[p].bytes())
+              << "part " << p << " with heads of " << dim;
+        EXPECT_EQ(back.bytes(), wanted.bytes()) << "heads of " << dim;
+      }
+  });
+}
+
 /// Classes that many tokens have, that one has and that none has, tokens that
 /// are no class, more tokens than threads sort, and numbers of one digit and of
 /// three.

@@ -45,6 +45,48 @@ TEST(Rotary, RotatesPairsAndBack) {
   }
 }
 
+/// Of 4 query heads and 2 key heads: the bits of each part alone.
+TEST(Heads, AreSplitAndJoinedAsTheyAreRotated) {
+  constexpr int64_t B = 2, L = 5, H = 4, K = 2, D = 8, All = H + 2 * K;
+  constexpr int64_t tokens = B * L;
+  TestContext t;
+  t.options.threads = 2;
+  float *x = t.take(normal(tokens * All * D, 1));
+  float *table = t.take(normal(L * D, 2));
+  float *whole = t.take<float>(tokens * All * D);
+  float *parts[3], *wanted[3], *inputs[3], *back[3];
+  const int64_t heads[3] = {H, K, K}, first[3] = {0, H, H + K};
+  for (int p = 0; p < 3; ++p) {
+    for (float **of : {&parts[p], &wanted[p], &inputs[p], &back[p]})
+      *of = t.take<float>(tokens * heads[p] * D);
+    for (int64_t token = 0; token < tokens; ++token)
+      std::copy_n(x + (token * All + first[p]) * D, heads[p] * D,
+                  inputs[p] + token * heads[p] * D);
+  }
+  t.run([&](Context &c) {
+    splitHeads(c, S, DType::F32, B, L, H, K, D, true, ptr(x), ptr(table),
+               ptr(parts[0]), ptr(parts[1]), ptr(parts[2]));
+    joinHeads(c, S, DType::F32, B, L, H, K, D, true, ptr(parts[0]),
+              ptr(parts[1]), ptr(parts[2]), ptr(table), ptr(whole));
+    for (int p = 0; p < 2; ++p) {
+      rotary(c, S, DType::F32, B, L, heads[p], D, true, false, ptr(inputs[p]),
+             ptr(table), ptr(wanted[p]));
+      rotary(c, S, DType::F32, B, L, heads[p], D, true, true, ptr(wanted[p]),
+             ptr(table), ptr(back[p]));
+    }
+  });
+  wanted[2] = back[2] = inputs[2]; // values are not rotated
+  for (int p = 0; p < 3; ++p) {
+    int64_t size = heads[p] * D;
+    EXPECT_TRUE(std::equal(parts[p], parts[p] + tokens * size, wanted[p])) << p;
+    for (int64_t token = 0; token < tokens; ++token)
+      EXPECT_TRUE(std::equal(back[p] + token * size,
+                             back[p] + (token + 1) * size,
+                             whole + (token * All + first[p]) * D))
+          << p << " of token " << token;
+  }
+}
+
 TEST(Embedding, GathersRowsAndAddsGradientsInTokenOrder) {
   constexpr int64_t rows = 50, classes = 7, cols = 33;
   TestContext t;
