@@ -306,7 +306,8 @@ TEST(OpFactsCoverage, KernelsRunOverTheirSpace) {
 }
 
 // A reshape moves nothing, and a lookup reads the rows that it takes; all
-// others have their operands and results once.
+// others have their operands and results once. No box and no joined tensor of
+// the cases lies in one piece.
 TEST(OpFactsCoverage, BytesAreThoseThatMove) {
   const std::map<StringRef, int64_t> others = {
       {"nn.reshape", 0}, {"nn.embedding", 3 * 4 + 2 * (12 * 8)}};
@@ -323,6 +324,31 @@ TEST(OpFactsCoverage, BytesAreThoseThatMove) {
     EXPECT_EQ(cast<nn::CostOpInterface>(op).getBytes(),
               other == others.end() ? bytes : other->second)
         << test.op;
+  }
+}
+
+// A box in one piece is where it was; what is joined behind each other is
+// produced there, but for arguments.
+TEST(OpFactsCoverage, WhatLiesInOnePieceDoesNotMove) {
+  struct Case {
+    const char *arguments, *op;
+    int64_t bytes;
+  };
+  const Case cases[] = {
+      {"%a: tensor<4x8xf64>",
+       "nn.slice %a [1, 0] : tensor<4x8xf64> to tensor<2x8xf64>", 0},
+      {"%a: tensor<4x8xf64>",
+       "nn.slice %a [1, 2] : tensor<4x8xf64> to tensor<1x5xf64>", 0},
+      {"%a: tensor<2x8xf64>, %b: tensor<2x8xf64>",
+       "nn.concat %a, %b dim 0 : tensor<2x8xf64>, tensor<2x8xf64> to "
+       "tensor<4x8xf64>",
+       2 * 2 * (2 * 8 * 8)}};
+  for (const Case &test : cases) {
+    Program program(
+        {test.arguments, test.op, "", 0, nn::PrecisionRule::Operands, {}});
+    Operation *op = program.op();
+    ASSERT_TRUE(op) << test.op;
+    EXPECT_EQ(cast<nn::CostOpInterface>(op).getBytes(), test.bytes) << test.op;
   }
 }
 
