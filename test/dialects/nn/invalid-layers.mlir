@@ -471,6 +471,24 @@ func.func @f(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %t: tensor<16x2
 
 // -----
 
+// split_heads 3: a part of another rank.
+func.func @f(%x: tensor<2x16x8x4xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{but for their heads, got 'tensor<2x16x16xf32>'}}
+  %q, %k, %v = nn.split_heads halves %x, %t : tensor<2x16x8x4xf32>, tensor<16x2x2xf32> -> tensor<2x16x16xf32>, tensor<2x16x2x4xf32>
+  return
+}
+
+// -----
+
+// join_heads 3: parts of another head_dim.
+func.func @f(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x2xf32>, %t: tensor<16x2x2xf32>) {
+  // expected-error @+1 {{expects parts of the shape and type of 'tensor<2x16x8x4xf32>' but for their heads, got 'tensor<2x16x2x2xf32>'}}
+  %x = nn.join_heads halves %q, %k, %k, %t : tensor<2x16x4x4xf32>, tensor<2x16x2x2xf32>, tensor<16x2x2xf32> -> tensor<2x16x8x4xf32>
+  return
+}
+
+// -----
+
 // join_heads 3: the heads add up.
 func.func @f(%q: tensor<2x16x4x4xf32>, %k: tensor<2x16x2x4xf32>, %t: tensor<16x2x2xf32>) {
   // expected-error @+1 {{has 9 heads, but its parts have 8}}
