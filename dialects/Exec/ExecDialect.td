@@ -2,9 +2,10 @@
 //
 // Split by role: this file (dialect), ExecAttrs.td (enums and types),
 // ExecInterfaces.td (what readers ask work for), ExecBase.td (base classes),
-// ExecProgramOps.td (programs, ranges, launches, events), ExecRuntimeBase.td
-// and ExecRuntimeOps.td (one record per operation of the runtime),
-// ExecKernelOps.td (the scalar bodies of kernels). ExecOps.td includes them all.
+// ExecProgramOps.td (programs, ranges, launches, events), ExecRuntimeBase.td,
+// ExecLayerOps.td and ExecRuntimeOps.td (one record per operation of the
+// runtime), ExecKernelOps.td (the scalar bodies of kernels). ExecOps.td includes
+// them all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EXEC_DIALECT
