@@ -225,18 +225,17 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
       that the step does not run, if it is a parameter or a buffer of the model or if the step itself writes
       it.
     - An addition is one of a kernel, at one place of its input and output and in their type, or one of
-      exec.gemm_add. Copies keep what they copy. Zeros are those of exec.fill_zero. The pass does not check
-      what is added, how often, or whether it depends on the previous value, nor programs that run between two
-      steps. Without `exec.adds`, a range that no step of the program clears is state, like a parameter.
+      exec.gemm_add or exec.accumulate. Copies keep what they copy. Zeros are those of exec.fill_zero. The pass
+      does not check what is added, how often, or whether it depends on the previous value, nor programs that run
+      between two steps. Without `exec.adds`, a range that no step of the program clears is state, like a parameter.
     - The rows of a kernel run concurrently, and so do the columns of an exec.map. The column that a load names
       is bounded for all values of the current column and of loaded values, by interval arithmetic that halves
       the ranges of values where the bound is too wide.
     - A workspace is invalid after its operation, and only a transient buffer can be one. copy_box writes
       only its box (of 2^20 pieces at most); all other work writes whole outputs.
-    - Only `exec.adamw`, `exec.adamw_copy`, `exec.gemm_add` and an all_reduce update a buffer in place, as their
-      records state.
-      Other work must not: a matmul reads again after it has begun to write, and kernels are compiled to
-      assume that nothing writes what they read.
+    - Only `exec.adamw`, `exec.adamw_copy`, `exec.accumulate`, `exec.gemm_add` and an all_reduce update a buffer in
+      place, as their records state. Other work must not: a matmul reads again after it has begun to write, and
+      kernels are compiled to assume that nothing writes what they read.
 
     The pass follows calls. The pipeline runs it before exec-outline, where every message names one layer, and
     after it, on the program that is emitted.

@@ -202,7 +202,7 @@ def Accumulate : Pass<"nn-accumulate", "::mlir::ModuleOp"> {
     of the step are written to `<parameter>.grad`.
 
     The additions stand at the end of @accumulate, where they keep no reduction from running beside the
-    backward pass.
+    backward pass. nn-sum-blocks moves those that wait for none.
 
     ```mlir
     func.func @train(%x: tensor<2x8xi32> {nn.name = "targets"}) -> (tensor<f32> {nn.name = "loss"}) {
@@ -283,12 +283,12 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
 }
 
 def FoldCasts : Pass<"nn-fold-casts", "::mlir::ModuleOp"> {
-  let summary = "Lets the optimizer read bf16 gradients as they are";
+  let summary = "Lets the optimizer and sums over microbatches read bf16 gradients as they are";
   let description = [{
     On a rank that has no sum over ranks to make of it, a gradient is a bf16 product that fsdp-expand widens:
-    6 bytes of traffic for each element, and 4 instead of 2 until the step ends. nn.abs_max, nn.sum_squares and
-    nn.adamw widen what they read by themselves. So a cast from bf16 to f32 that only these ops read is left
-    out:
+    6 bytes of traffic for each element, and 4 instead of 2 until the step ends. nn.abs_max, nn.sum_squares,
+    nn.adamw and nn.accumulate widen what they read by themselves. So a cast from bf16 to f32 that only these ops
+    read is left out:
 
     ```mlir
     %g = nn.cast %dw : tensor<4x8xbf16> to tensor<4x8xf32>
@@ -447,6 +447,30 @@ def ChunkLoss : Pass<"nn-chunk-loss", "::mlir::ModuleOp"> {
     Option<"chunks", "chunks", "int64_t", /*default=*/"1",
            "Chunks of a rank's rows; 1: leave programs unchanged">,
   ];
+  let dependentDialects = ["::fsdp::nn::NNDialect"];
+}
+
+def SumBlocks : Pass<"nn-sum-blocks", "::mlir::func::FuncOp"> {
+  let summary = "Adds gradients to their sums over microbatches block by block";
+  let description = [{
+    nn-accumulate adds the gradients of a microbatch to their sums at its end, so that no addition keeps a reduction
+    from running beside the backward pass. Until then all gradients are live. Which of them no reduction gives is
+    known after fsdp-expand: those of a rank that has no other, and all of them where a step reduces once. This pass
+    moves their nn.accumulate to the last gradient of the same block of the model, outside of blocks to the gradient
+    itself. exec-lower merges those that follow each other, so one call adds a block.
+
+    ```mlir
+    %dv = nn.linear_weight_grad %a, %x {nn.module = "layers.1.wv"} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
+    %dw = nn.linear_weight_grad %b, %x {nn.module = "layers.1.wq"} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
+    %du = nn.linear_weight_grad %c, %x {nn.module = "layers.0.wq"} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<8x8xf32>
+    nn.accumulate @layers.1.wv.grad_sum, %dv {nn.module = "layers.1.wv"} : tensor<8x8xf32>
+    nn.accumulate @layers.1.wq.grad_sum, %dw {nn.module = "layers.1.wq"} : tensor<8x8xf32>
+    nn.accumulate @layers.0.wq.grad_sum, %du {nn.module = "layers.0.wq"} : tensor<8x8xf32>
+    ```
+
+    The additions of `layers.1` come before `%du`. An nn.accumulate of a scalar stays, and so does that of a buffer
+    which the program uses otherwise. No bit changes: each sum has the same addends in the same order.
+  }];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 

@@ -114,6 +114,9 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
     chunk.chunks = options.compile.lossChunks;
     pm.addPass(createChunkLoss(chunk));
   }
+  // Where a rank's gradients come from is settled.
+  if (options.pipeline.train && options.pipeline.microbatches != 1)
+    pm.addNestedPass<func::FuncOp>(createSumBlocks());
 }
 
 //===----------------------------------------------------------------------===//

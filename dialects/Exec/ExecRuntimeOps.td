@@ -306,6 +306,25 @@ def Exec_NarrowOp : Exec_RuntimeOp<"narrow", "narrow",
   let callArguments = [Exec_Counts<"in">];
 }
 
+defvar accumulateSums = BufList<"sums", "f32", "elements...">;
+
+def Exec_AccumulateOp : Exec_RuntimeOp<"accumulate", "accumulate",
+    [accumulateSums, BufList<"values", "float", "elements...">], [Updated<accumulateSums>]> {
+  let summary = "Adds several tensors to sums in f32, in place";
+  let prose = [{
+    See nn.accumulate, of which exec-lower merges those that follow each other. The sums are both inputs and outputs.
+
+    Example:
+    ```mlir
+    exec.accumulate on compute (%s, %t, %a, %b : memref<4x8xf32>, memref<8xf32>, memref<4x8xbf16>, memref<8xf32>)
+        outs(%s, %t : memref<4x8xf32>, memref<8xf32>)
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime.
+  }];
+  let callArguments = [Exec_Counts<"sums">, Exec_Types<"types", "values">];
+}
+
 //===----------------------------------------------------------------------===//
 // Optimizer
 //===----------------------------------------------------------------------===//

@@ -102,6 +102,7 @@ int64_t SumSquaresOp::getFlops() {
 }
 
 // Bound by memory, and no part of what a model computes.
+int64_t AccumulateOp::getFlops() { return 0; }
 int64_t AdamWOp::getFlops() { return 0; }
 
 //===----------------------------------------------------------------------===//
@@ -133,6 +134,12 @@ int64_t ConcatOp::getBytes() {
 // Reads the rows it needs, not the table.
 int64_t EmbeddingOp::getBytes() {
   return bytesOf(getIndices().getType()) + 2 * bytesOf(getType());
+}
+
+// The sum is read and written in f32.
+int64_t AccumulateOp::getBytes() {
+  CheckedSize bytes = elementsOf(getValue()) * 2 * sizeof(float);
+  return (bytes + bytesOf(getValue().getType())).saturated();
 }
 
 // Beside the gradient, a parameter and two moments are read and written in f32,

@@ -126,18 +126,19 @@ def NN_GradientOp : NN_StateOp<"gradient", [
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
-def NN_AccumulateOp : NN_StateOp<"accumulate", [
+def NN_AccumulateOp : NN_StateOp<"accumulate", [NN_OwnBytes,
     MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
   let summary = "Adds a value to a buffer in place";
   let prose = [{
-    The buffer becomes `buffer + value`, as nn.add computes it. `nn-accumulate` uses it for sums over the
-    microbatches of a step: they are added in order, in the storage placement of the buffer.
+    The buffer becomes `buffer + value`, as nn.add computes it in f32. `nn-accumulate` uses it for sums over the
+    microbatches of a step: they are added in order, in the storage placement of the buffer. A value in bf16 is
+    widened, which is exact.
 
     Example: `nn.accumulate @norm.weight.grad_sum, %g : tensor<256xf32>`
 
     Constraints:
     1. the symbol names an nn.buffer;
-    2. the value has the type that nn.read of the buffer would have.
+    2. the value has the type that nn.read of the buffer would have, or is bf16 where that is f32.
   }];
   let state = NN_State<"Add">;
   let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);

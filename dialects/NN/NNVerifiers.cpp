@@ -188,24 +188,31 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
                              getValue().getType());
 }
 
-/// Constraints 1 and 2 of ops that change a buffer by a value.
+/// Constraints 1 and 2 of ops that change a buffer by a value of this type.
 template <typename OpT>
-static LogicalResult verifyBufferUse(OpT op, SymbolTableCollection &tables) {
+static LogicalResult verifyBufferUse(OpT op, SymbolTableCollection &tables,
+                                     Type type) {
   FailureOr<Operation *> declared =
       lookupPersistent(op, tables, op.getNameAttr(), /*parameters=*/false,
                        /*buffers=*/true);
   if (failed(declared))
     return failure();
   return verifyPersistentUse(op, *declared, cast<BufferOp>(*declared).getType(),
-                             op.getValue().getType());
+                             type);
 }
 
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyBufferUse(*this, tables);
+  RankedTensorType value = getValue().getType();
+  auto buffer = tables.lookupNearestSymbolFrom<BufferOp>(*this, getNameAttr());
+  bool isWidened = value.getElementType().isBF16() && buffer &&
+                   buffer.getTensorType().getElementType().isF32();
+  return verifyBufferUse(*this, tables,
+                         isWidened ? value.clone(Float32Type::get(getContext()))
+                                   : value);
 }
 
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyBufferUse(*this, tables);
+  return verifyBufferUse(*this, tables, getValue().getType());
 }
 
 LogicalResult ClearOp::verify() {

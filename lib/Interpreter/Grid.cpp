@@ -261,7 +261,12 @@ void Run::accumulate(nn::AccumulateOp op) {
     for (int64_t i = 0; i < sum.size(); ++i)
       sum.values[i] += value.values[i];
   }
-  roundAs(op.getValue(), sums);
+  // As the sum is: a value in bf16 may be added to one in f32.
+  auto buffer =
+      SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(op, op.getNameAttr());
+  if (rounding == Rounding::Declared)
+    for (DenseTensor &sum : sums)
+      roundTo(buffer.getTensorType().getElementType(), sum);
   state.write(op.getName(), op.getName(), std::move(sums));
 }
 

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Exec/KernelLowering.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace fsdp::lower {
 
@@ -226,6 +227,8 @@ private:
   /// range -> the ops that change it, in order
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 1>> updates;
   llvm::SmallVector<exec::RangeOp> resultRanges;
+  /// Those that are lowered with one before them.
+  llvm::SmallPtrSet<mlir::Operation *, 8> accumulated;
   /// tensor -> parameter of which it is the value or the gradient
   llvm::DenseMap<mlir::Value, llvm::StringRef> parameters;
 };

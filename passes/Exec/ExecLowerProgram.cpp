@@ -260,23 +260,48 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
   return success();
 }
 
-/// A kernel may not write what it reads, so the sum is produced beside its
-/// buffer.
+/// Whether one operation of the runtime may add what both add: to two sums, and
+/// neither value lies in one.
+static bool areAddedTogether(nn::AccumulateOp first, nn::AccumulateOp second) {
+  return first.getNameAttr() != second.getNameAttr() &&
+         ownsBuffer(first.getValue()) && ownsBuffer(second.getValue());
+}
+
+/// The ops from `op` on that follow each other and are added as one.
+static SmallVector<nn::AccumulateOp> runFrom(nn::AccumulateOp op) {
+  SmallVector<nn::AccumulateOp> run = {op};
+  for (auto next = dyn_cast_or_null<nn::AccumulateOp>(op->getNextNode());
+       next &&
+       llvm::all_of(
+           run, [&](nn::AccumulateOp o) { return areAddedTogether(o, next); });
+       next = dyn_cast_or_null<nn::AccumulateOp>(next->getNextNode()))
+    run.push_back(next);
+  return run;
+}
+
 LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
-  exec::RangeOp range = state.lookup(op.getName());
-  if (!range)
-    return op.emitError("no buffer is named ") << op.getNameAttr();
-  OpBuilder builder(op);
-  auto read = nn::ReadOp::create(builder, op.getLoc(), op.getValue().getType(),
-                                 op.getNameAttr());
-  auto sum =
-      nn::AddOp::create(builder, op.getLoc(), read.getValue(), op.getValue());
-  if (StringRef name = parameters.lookup(op.getValue()); !name.empty())
-    parameters.try_emplace(sum.getResult(), name);
-  op.getValueMutable().assign(sum.getResult()); // So that somebody reads it.
-  if (failed(lowerRead(read)) || failed(lowerKernel(sum)))
-    return failure();
-  copy(op.getLoc(), buffer(sum.getResult()), get(range));
+  if (accumulated.contains(op))
+    return success();
+  SmallVector<Value> sums, values;
+  SmallVector<nn::AccumulateOp> run = runFrom(op);
+  for (nn::AccumulateOp each : run) {
+    exec::RangeOp range = state.lookup(each.getName());
+    if (!range)
+      return each.emitError("no buffer is named ") << each.getNameAttr();
+    if (!range.getMemRefType().getElementType().isF32())
+      return each.emitOpError("is added on ranks in f32, but ")
+             << each.getNameAttr() << " is " << range.getType();
+    accumulated.insert(each);
+    sums.push_back(get(range));
+    values.push_back(buffer(each.getValue()));
+  }
+  SmallVector<Value> inputs = sums;
+  llvm::append_range(inputs, values);
+  auto work =
+      exec::AccumulateOp::create(b, op.getLoc(), exec::Stream::Compute, inputs,
+                                 sums, /*workspaces=*/ValueRange());
+  SmallVector<Operation *> ops(run.begin(), run.end());
+  nn::setModule(work, nn::commonModule(ops));
   return success();
 }
 

@@ -2,9 +2,9 @@
 //
 // Follows, in order of issue, where what a range held when the program started
 // lies with something added to it, and where zeros lie. An addition is that of
-// a kernel, element by element, or of exec.gemm_add, and a copy keeps what it
-// copies; all other work produces something new. What is added is not looked
-// at.
+// a kernel, element by element, of exec.gemm_add or of exec.accumulate, and a
+// copy keeps what it copies; all other work produces something new. What is
+// added is not looked at.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Exec/VerifyExec.h"
@@ -246,8 +246,10 @@ SumsVerifier::sumsOf(const IssuedOp &issue) {
     for (unsigned output = 0; output < issue.writes.size(); ++output)
       for (unsigned input : kernels.addendsOf(launch, output))
         add(input, output);
-  if (isa<exec::GemmAddOp>(issue.op))
-    add(*cast<exec::WorkOpInterface>(issue.op).getInPlaceInput(0), 0);
+  if (isa<exec::GemmAddOp, exec::AccumulateOp>(issue.op))
+    for (unsigned output = 0; output < issue.writes.size(); ++output)
+      add(*cast<exec::WorkOpInterface>(issue.op).getInPlaceInput(output),
+          output);
   return sums;
 }
 

@@ -16,7 +16,7 @@ using namespace fsdp;
 
 /// Whether the op widens what it reads by itself.
 static bool widensByItself(Operation *op) {
-  return isa<nn::AbsMaxOp, nn::SumSquaresOp, nn::AdamWOp>(op);
+  return isa<nn::AbsMaxOp, nn::SumSquaresOp, nn::AdamWOp, nn::AccumulateOp>(op);
 }
 
 static bool canFold(nn::CastOp cast) {

@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - Casts, exact gradient norm, clipping, AdamW --------===//
+//===- Optimizer.cpp - Casts, sums, exact gradient norm, clipping, AdamW --===//
 //
 // Several tensors in one call. Their elements are one range that is split among
 // the threads; every operation is element-wise or an exact integer reduction,
@@ -56,6 +56,20 @@ void fsdp::rt::narrow(Context &context, Stream stream, const int64_t *counts,
   forEachPart(c, counts, in.size(), [&](size_t t, int64_t at, int64_t n) {
     BF16 *to = reinterpret_cast<BF16 *>(out.begin()[t]) + at;
     kernels().narrow(floats(in, t) + at, n, to, n, 1, n);
+  });
+}
+
+void fsdp::rt::accumulate(Context &context, Stream stream,
+                          const int64_t *counts, const DType *types, Ptrs sums,
+                          Ptrs values) {
+  CpuContext &c = cpuContext(context);
+  ComputeCall call(c, stream, "accumulate");
+  Timeline::Span span(c.timeline, stream, "accumulate", int64_t(sums.size()));
+  forEachPart(c, counts, sums.size(), [&](size_t t, int64_t at, int64_t n) {
+    float *sum = reinterpret_cast<float *>(sums.begin()[t]) + at;
+    forType(types, values, t, at, [&](const auto &kernels, const auto *x) {
+      kernels.accumulate(n, sum, x);
+    });
   });
 }
 

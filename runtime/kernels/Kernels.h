@@ -52,6 +52,7 @@ template <typename T> struct ReferenceAttentionKernels {
 
 /// For gradients of type T; all else is f32.
 template <typename T> struct OptimizerKernels {
+  void (*accumulate)(int64_t n, float *sum, const T *g);
   uint32_t (*absMaxBits)(const T *x, int64_t n);
   void (*sumSquares)(const T *x, int64_t n, double inverse, int64_t *sums);
   void (*adamw)(const AdamWStep &s, int64_t n, float *p, float *m, float *v,

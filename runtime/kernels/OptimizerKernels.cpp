@@ -1,9 +1,16 @@
-//===- OptimizerKernels.cpp - Exact gradient norm and AdamW ---------------===//
+//===- OptimizerKernels.cpp - Sums of gradients, exact norm, AdamW --------===//
 #include "Isa.h"
 
 using namespace fsdp::rt;
 
 namespace {
+
+template <typename T>
+void accumulate(int64_t n, float *__restrict sum, const T *__restrict x) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    sum[i] = sum[i] + math::widen(x[i]);
+}
 
 /// The order of absolute values of floats is that of their bits, and a NaN is
 /// above infinity: the integer maximum needs no case for it.
@@ -73,8 +80,8 @@ void adamwCopy(const AdamWStep &step, int64_t n, float *parameter, float *first,
 } // namespace
 
 void fsdp::rt::FSDP_ISA::addOptimizerKernels(Kernels &k) {
-  k.optimizerF32 = {absMaxBits<float>, sumSquares<float>, adamw<float>,
-                    adamwCopy<float>};
-  k.optimizerBF16 = {absMaxBits<BF16>, sumSquares<BF16>, adamw<BF16>,
-                     adamwCopy<BF16>};
+  k.optimizerF32 = {accumulate<float>, absMaxBits<float>, sumSquares<float>,
+                    adamw<float>, adamwCopy<float>};
+  k.optimizerBF16 = {accumulate<BF16>, absMaxBits<BF16>, sumSquares<BF16>,
+                     adamw<BF16>, adamwCopy<BF16>};
 }

@@ -133,13 +133,16 @@ static void benchKernels() {
     Stream s = Stream::Compute;
     AdamWDesc d{0.9, 0.95, 1e-8, 0.1};
     report("adamw", 28.0 * n, seconds([&] {
-             adamw(c, s, d, counts, {ptr(p)}, {ptr(m)}, {ptr(v)}, {ptr(g)},
-                   ptr(lr), ptr(step), ptr(one));
+             adamw(c, s, d, counts, nullptr, {ptr(p)}, {ptr(m)}, {ptr(v)},
+                   {ptr(g)}, ptr(lr), ptr(step), ptr(one));
            }));
     report("abs_max", 4.0 * n,
-           seconds([&] { absMax(c, s, counts, {ptr(g)}, ptr(max)); }));
+           seconds([&] { absMax(c, s, counts, nullptr, {ptr(g)}, ptr(max)); }));
     report("sum_squares", 4.0 * n, seconds([&] {
-             sumSquares(c, s, counts, ptr(max), {ptr(g)}, ptr(sum));
+             sumSquares(c, s, counts, nullptr, ptr(max), {ptr(g)}, ptr(sum));
+           }));
+    report("accumulate", 12.0 * n, seconds([&] {
+             accumulate(c, s, counts, nullptr, {ptr(p)}, {ptr(g)});
            }));
     for (bool halves : {false, true})
       report(halves ? "rotary halves" : "rotary adjacent", 8.0 * n,

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Decided plans beside known rules on a slow network that is real: the loopback, held to a rate.
 
-    test/benchmarks/slow_network.py --bin build/bin [--rates 2,0.5]
+    test/benchmarks/slow_network.py --bin build/bin [--rates 2,0.5] [--python VENV/bin/python]
 
 Two ranks of mpirun train model S of training_speed.py, with fewer sequences, over TCP in a
 network namespace of their own, whose loopback lets pass so many Gbit/s (a token bucket, tc tbf).
 `fsdp-sim --calibrate --launcher` measures the machine there. For it `fsdp-sim --compare --plans`
 writes the decided plan and those of all known rules, which take turns. Beside the median of each
 stands what fsdp-sim says. The bound is the longer of compute, which is the step of two jobs of
-one rank side by side, and of the decided plan's messages, each alone.
+one rank side by side, and of the decided plan's messages, each alone. With --python, PyTorch's
+modes take turns too, with gloo over the same loopback; training_speed.py says what VENV has.
 
 Needs root (for the namespace), iproute2, and a machine on which nothing else runs.
 """
@@ -23,7 +24,7 @@ import sys
 import tempfile
 
 import benchmark_models
-from training_speed import RANKS, Benchmark, describe_machine
+from training_speed import HERE, RANKS, TITLES, Benchmark, describe_machine
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core", "--mca", "btl",
           "tcp,self", "--mca", "btl_tcp_if_include", "lo", "-np", RANKS]
@@ -86,6 +87,13 @@ class SlowNetwork(Benchmark):
         steps = [line["seconds"] for line in map(json.loads, lines) if "step" in line]
         return steps[-self.args.steps:]
 
+    def torch_seconds(self, mode):
+        output = self.run(*held(self.rate, [
+            self.args.python, HERE / "torch_modes.py", "--mode", mode, "--model", self.args.model,
+            "--dtype", "f32", "--ranks", RANKS, "--batch", self.args.batch,
+            "--steps", self.args.steps, "--warmup", max(self.args.warmup, 3)]))
+        return json.loads(output.splitlines()[-1])["seconds"]
+
     def compute(self):
         artifact = self.compile("one", 1)
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -100,12 +108,23 @@ def measure(args, work, rate):
     artifacts = {name: bench.compile(f"plan-{name}", RANKS, "--plan", path)
                  for name, path in plans.items()}
     seconds = {name: [] for name in plans}
+    peers = {mode: [] for mode in args.peers.split(",") if args.python}
     for turn in range(args.rounds):
         for name, artifact in artifacts.items():
             print(f"... {rate} Gbit/s, {name}", file=sys.stderr, flush=True)
             seconds[name] += bench.seconds(artifact, RANKS, f"{name}-{turn}")
+        for mode, times in peers.items():
+            print(f"... {rate} Gbit/s, {mode}", file=sys.stderr, flush=True)
+            times += bench.torch_seconds(mode)
     foreseen = {name: bench.simulate(path) for name, path in plans.items()}
     report(rate, bench.compute(), seconds, foreseen)
+    if peers:
+        decided = statistics.median(seconds["decided"])
+        print("| PyTorch | s | / decided |\n|---|---|---|")
+        for mode, times in peers.items():
+            median = statistics.median(times)
+            print(f"| {TITLES[mode]} | {median:.3f} | {median / decided:.3f} |")
+        print(flush=True)
 
 
 def report(rate, compute, seconds, foreseen):
@@ -135,6 +154,9 @@ def main():
     parser.add_argument("--steps", type=int, default=3, help="timed steps of a run")
     parser.add_argument("--warmup", type=int, default=1, help="steps before them")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--python", help="Python of an environment with PyTorch, for its modes")
+    parser.add_argument("--peers", default="fsdp2,fsdp2_compiled,simple_fsdp,ddp",
+                        help="PyTorch's modes that are timed (default: all)")
     args = parser.parse_args()
     args.cores = sorted(os.sched_getaffinity(0))[:RANKS]
     describe_machine(args.cores)

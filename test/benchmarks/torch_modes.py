@@ -145,7 +145,7 @@ def train(args):
                                   weight_decay=0.1, fused=True)
     torch.manual_seed(dist.get_rank())
     # Bytes, as in our run; both sides read a batch that is in memory.
-    rows = torch.randint(0, min(256, shape.vocab), (shape.batch, shape.seq + 1))
+    rows = torch.randint(0, min(256, shape.vocab), (args.batch or shape.batch, shape.seq + 1))
     tokens, targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
     seconds = []
     for _ in range(args.warmup + args.steps):
@@ -195,6 +195,7 @@ def main():
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--dtype", choices=("f32", "bf16"), required=True)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--batch", type=int, help="sequences of a rank (default: the model's)")
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     args = parser.parse_args()

@@ -47,6 +47,7 @@ PLANS = {
                          "--compile.accumulate_gathers", "keep",
                          "--compile.accumulate_reduce", "once"],
     "replicated": ["-n", "2", "--compile.mode", "replicate", "--compile.fuse", "none"],
+    "wide-products": ["-n", "1", "--compile.wide_products", "true"],  # copies weights
 }
 
 

@@ -68,27 +68,54 @@ def state_no_sum(rng, module):
     del lists[what]
 
 
-def copies_of_sums(module):
-    """(block, copy, launch) where a copy takes what a kernel adds up of two."""
+def sums_of(module):
+    """(block, exec.accumulate, number of a sum) of every sum in f32 that a value in f32 is added to."""
     for block in module.blocks.values():
-        work = [op for op in block.body if isinstance(op, Work)]
-        for launch, op in zip(work, work[1:]):
-            if (op.op == "copy" and launch.op == "launch" and launch.outs == op.ins and
-                    launch.what.startswith("@add") and len(launch.ins) == 2):
-                yield block, op, launch
+        kinds = block.kinds()
+        for op in block.body:
+            if isinstance(op, Work) and op.op == "accumulate":
+                for i, name in enumerate(op.outs):
+                    if kinds[op.ins[len(op.outs) + i]] == kinds[name]:
+                        yield block, op, i
+
+
+def take_out(block, op, i):
+    """Takes sum i out of an exec.accumulate; the names of the sum and of the value."""
+    value = op.ins.pop(len(op.outs) + i)
+    name = op.outs.pop(i)
+    op.ins.pop(i)
+    if not op.outs:
+        block.body.remove(op)
+    return name, value
 
 
 @mutation
 def overwrite_instead_of_adding(rng, module):
-    _, op, launch = choose(rng, list(copies_of_sums(module)))
-    op.ins = [rng.choice(launch.ins)]
+    block, op, i = choose(rng, list(sums_of(module)))
+    at = block.body.index(op)
+    name, value = take_out(block, op, i)
+    block.body.insert(at, Work("copy", "", op.stream, [value], [name], [], op.rest))
+
+
+@mutation
+def leave_a_sum_as_it_is(rng, module):
+    take_out(*choose(rng, list(sums_of(module))))
 
 
 @mutation
 def add_twice(rng, module):
-    """Good: what is added is not looked at."""
-    _, _, launch = choose(rng, list(copies_of_sums(module)))
-    launch.ins[:] = [rng.choice(launch.ins)] * 2
+    """Good: what is added is not looked at, nor how often."""
+    block, op, _ = choose(rng, list(sums_of(module)))
+    block.body.insert(block.body.index(op),
+                      Work(op.op, op.what, op.stream, [*op.ins], [*op.outs], [], op.rest))
+
+
+@mutation
+def add_to_another_sum(rng, module):
+    block, op, i = choose(rng, list(sums_of(module)))
+    other = choose(rng, [name for name, kind in block.kinds().items()
+                         if kind == block.kinds()[op.outs[i]] and name not in op.ins])
+    op.ins[i] = op.outs[i] = other
 
 
 @mutation

@@ -137,6 +137,10 @@ exec.program @p arena 65536 {
   %n1 = exec.alloc at 47616 "n1" : memref<8xbf16>
   // CHECK: narrow(c, Stream::Compute, counts, {p0_, p1_}, {n0_, n1_});
   exec.narrow on compute (%p0, %p1 : memref<4x8xf32>, memref<8xf32>) outs(%n0, %n1 : memref<4x8xbf16>, memref<8xbf16>)
+  // Sums come once, as what is added to does.
+  // CHECK: accumulate(c, Stream::Compute, counts, types, {p0_, p1_}, {n0_, g1_});
+  exec.accumulate on compute (%p0, %p1, %n0, %g1 : memref<4x8xf32>, memref<8xf32>, memref<4x8xbf16>, memref<8xf32>)
+      outs(%p0, %p1 : memref<4x8xf32>, memref<8xf32>)
   // CHECK: absMax(c, Stream::Compute, counts, nullptr, {g0_, g1_}, gmax_);
   exec.abs_max on compute (%g0, %g1 : memref<4x8xf32>, memref<8xf32>) outs(%max : memref<f32>)
   // What is not all f32 has a list of types.

@@ -83,6 +83,7 @@ _VALUES = {
     "crossEntropyGradRows": [_COUNT] * 3,
     "labelsOfBlock": [_COUNT] * 2,
     "narrowElements": [_tensors(2)],
+    "addElements": [_tensors(2)],
     "absMaxBits": [_tensors(1), _COUNT],
     "squareDigits": [_tensors(1), _COUNT],
     "finishNorm": [_REAL, _COUNT],
@@ -423,6 +424,12 @@ def _narrow(op):
     return _tensor_launches(op, "narrowElements", op.in_kinds, [op.ins, op.outs], [])
 
 
+def _accumulate(op):
+    tensors = len(op.outs)
+    return _tensor_launches(op, "addElements", op.in_kinds[tensors:],
+                            [op.ins[:tensors], op.ins[tensors:]], [])
+
+
 def _abs_max(op):
     return [fill(op.stream, op.outs[0], 4)] + _tensor_launches(
         op, "absMaxBits", op.in_kinds, [op.ins], op.outs, most=1024)
@@ -467,6 +474,7 @@ ISSUES = {
     "copy_box": _copy_box,
     "collective": _collective,
     "narrow": _narrow,
+    "accumulate": _accumulate,
     "abs_max": _abs_max,
     "sum_squares": _sum_squares,
     "clip_coefficient": _clip_coefficient,

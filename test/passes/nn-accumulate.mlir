@@ -55,11 +55,10 @@
 // LOCAL-SAME: parameters = [@w]
 // LOCAL: nn.accumulate @w.grad_sum, %{{.*}} : tensor<2x2xf32>
 
-// What @count gives is an input of the arena. A sum is made beside its buffer.
+// What @count gives is an input of the arena. A sum is added to where it is.
 // EXEC: exec.range @label_count : memref<i64> role input
 // EXEC-LABEL: exec.program @accumulate
-// EXEC: exec.launch @add_2 on compute(%[[SUM:w.grad_sum]], %{{.*}} outs(%[[NEW:.*]] : memref<2x2xf32>)
-// EXEC-NEXT: exec.copy on compute(%[[NEW]]{{.*}} outs(%[[SUM]]
+// EXEC: exec.accumulate on compute(%[[SUM:w.grad_sum]], %{{.*}} : memref<2x2xf32>, memref<2x2xf32>) outs(%[[SUM]] : memref<2x2xf32>)
 // The loss of the step is kept when its sum is cleared.
 // EXEC-LABEL: exec.program @update
 // EXEC: exec.copy on compute(%[[LS:.*]] : memref<f32>) outs(%[[KEPT:.*]] :

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --nn-fold-casts | FileCheck %s
-// The optimizer reads bf16 as it is, in a list with f32; any other reader keeps
-// the cast.
+// The optimizer reads bf16 as it is, in a list with f32, and sums over
+// microbatches do; any other reader keeps the cast.
 
 module {
   nn.parameter @w : tensor<4x8xf32> init #nn.zeros
@@ -24,6 +24,15 @@ module {
     nn.adamw [@w, @b] moments [@w.exp_avg, @b.exp_avg], [@w.exp_avg_sq, @b.exp_avg_sq](%g, %db)
         lr %lr step %step clip %c {beta1 = 0.9, beta2 = 0.95, eps = 1.0e-8, weight_decay = 0.1}
         : tensor<4x8xf32>, tensor<8xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @accumulate
+  // CHECK-SAME: (%[[DW:.*]]: tensor<4x8xbf16>)
+  func.func @accumulate(%dw: tensor<4x8xbf16>) {
+    // CHECK-NEXT: nn.accumulate @w.exp_avg, %[[DW]] : tensor<4x8xbf16>
+    %g = nn.cast %dw : tensor<4x8xbf16> to tensor<4x8xf32>
+    nn.accumulate @w.exp_avg, %g : tensor<4x8xf32>
     return
   }
 

@@ -100,6 +100,8 @@ void copyBox(Context &, Stream, DType, int, const int64_t *, const int64_t *,
 void fillZero(Context &, Stream, Ptr, int64_t) {}
 void shardOf(Context &, Stream, int, int64_t, int64_t, Ptr, Ptr) {}
 void narrow(Context &, Stream, const int64_t *, Ptrs, Ptrs) {}
+void accumulate(Context &, Stream, const int64_t *, const DType *, Ptrs, Ptrs) {
+}
 void absMax(Context &, Stream, const int64_t *, const DType *, Ptrs, Ptr) {}
 void sumSquares(Context &, Stream, const int64_t *, const DType *, Ptr, Ptrs,
                 Ptr) {}

@@ -204,7 +204,7 @@ class Bytes:
 
 
 def check_operands(issue):
-    in_place = issue.op.op in ("adamw", "adamw_copy") or issue.op.what == "all_reduce "
+    in_place = issue.op.op in ("adamw", "adamw_copy", "accumulate") or issue.op.what == "all_reduce "
     updated = {0: 2} if issue.op.op == "gemm_add" else {
         i: i for i in range(len(issue.writes)) if in_place}
     writes = [*issue.writes, *issue.scratch]
@@ -435,9 +435,10 @@ def follow_sums(module, issued, ranges):
                 made.append((Access(None, begin + moved, end + moved), state))
         elif issue.op.op == "fill_zero":
             made.append((issue.writes[0], "zero"))
-        elif issue.op.op in ("launch", "gemm_add"):
-            sums = [[2]] if issue.op.op == "gemm_add" else kernels[
-                re.match(r"@(\S+)", issue.op.what).group(1)]
+        elif issue.op.op in ("launch", "gemm_add", "accumulate"):
+            sums = {"gemm_add": [[2]],
+                    "accumulate": [[i] for i in range(len(issue.writes))]}.get(
+                issue.op.op) or kernels[re.match(r"@(\S+)", issue.op.what).group(1)]
             for write, inputs in zip(issue.writes, sums):
                 state = {}
                 for source in (issue.reads[i] for i in inputs):

@@ -83,8 +83,9 @@ nn.buffer @table : tensor<9x5x2xf32> init #nn.rotary_table<[1.0, 0.16, 0.025, 0.
 nn.parameter @w : tensor<37x83xf32> init #nn.normal<std = 1.0>
 nn.buffer @w.exp_avg : tensor<37x83xf32> init #nn.zeros {nn.state_of = @w}
 nn.buffer @w.exp_avg_sq : tensor<37x83xf32> init #nn.zeros {nn.state_of = @w}
+nn.buffer @sum : tensor<37x83xf32> init #nn.zeros
 func.func @optimizer(%g: tensor<37x83xf32> {nn.name = "optimizer.g"}, %lr: tensor<f32> {nn.name = "optimizer.lr"}, %step: tensor<i32> {nn.name = "optimizer.step"})
-    -> (tensor<f32> {nn.name = "optimizer.norm"}, tensor<37x83xf32> {nn.name = "optimizer.w"}, tensor<83x37xf32> {nn.name = "optimizer.transposed"}) {
+    -> (tensor<f32> {nn.name = "optimizer.norm"}, tensor<37x83xf32> {nn.name = "optimizer.w"}, tensor<83x37xf32> {nn.name = "optimizer.transposed"}, tensor<37x83xf32> {nn.name = "optimizer.sum"}) {
   %max = nn.abs_max %g : tensor<37x83xf32> -> tensor<f32>
   %sum = nn.sum_squares %max, %g : tensor<f32>, tensor<37x83xf32> -> tensor<2xi64>
   %norm, %clip = nn.clip_coefficient %max, %sum max_norm 1.0 : tensor<f32>, tensor<2xi64>
@@ -92,7 +93,12 @@ func.func @optimizer(%g: tensor<37x83xf32> {nn.name = "optimizer.g"}, %lr: tenso
       {beta1 = 0.9 : f64, beta2 = 0.95 : f64, eps = 1.0e-8 : f64, weight_decay = 0.1 : f64} : tensor<37x83xf32>
   %w = nn.read @w : tensor<37x83xf32>
   %t = nn.transpose %g [1, 0] : tensor<37x83xf32> to tensor<83x37xf32>
-  return %norm, %w, %t : tensor<f32>, tensor<37x83xf32>, tensor<83x37xf32>
+  nn.write @sum, %g : tensor<37x83xf32>
+  nn.accumulate @sum, %w : tensor<37x83xf32>
+  %narrow = nn.cast %w : tensor<37x83xf32> to tensor<37x83xbf16>
+  nn.accumulate @sum, %narrow : tensor<37x83xbf16>
+  %total = nn.read @sum : tensor<37x83xf32>
+  return %norm, %w, %t, %total : tensor<f32>, tensor<37x83xf32>, tensor<83x37xf32>, tensor<37x83xf32>
 }
 """
 

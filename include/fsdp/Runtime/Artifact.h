@@ -13,7 +13,7 @@
 extern "C" {
 
 /// Changes whenever this header or Runtime.h does.
-#define FSDP_ARTIFACT_ABI 11
+#define FSDP_ARTIFACT_ABI 12
 
 struct fsdp_program {
   const char *name;

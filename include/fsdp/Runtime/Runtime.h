@@ -130,6 +130,9 @@ void shardOf(Context &c, Stream s, int group, int64_t bytes, int64_t partBytes,
 
 /// f32 to bf16, rounded to nearest, ties to even.
 void narrow(Context &c, Stream s, const int64_t *counts, Ptrs in, Ptrs out);
+/// sums[i] += values[i] in f32; the types are those of values.
+void accumulate(Context &c, Stream s, const int64_t *counts, const DType *types,
+                Ptrs sums, Ptrs values);
 
 void absMax(Context &c, Stream s, const int64_t *counts, const DType *types,
             Ptrs in, Ptr out);

@@ -37,8 +37,8 @@ public:
     findOps();
     bindArguments();
     chooseDestinations();
-    for (size_t i = 0; i < nodes.size() && !draft.isRefused(); ++i)
-      lower(nodes[i]);
+    for (at = 0; at < nodes.size() && !draft.isRefused(); ++at)
+      lower(nodes[at]);
   }
 
 private:
@@ -262,7 +262,7 @@ private:
     case OpKind::Write:
       return lowerStore(node, kRange | draft.stateOf(node));
     case OpKind::Accumulate:
-      return lowerAccumulate(node);
+      return lowerAccumulates();
     case OpKind::Clear:
       for (Id i = 0; i < draft.op(node).states.count; ++i) {
         beginStep(StepKind::Copy, node);
@@ -404,18 +404,40 @@ private:
       copy(from, {range, 0}, draft.bytesOf(draft.operandOf(node, 0)));
   }
 
-  /// A kernel may not write what it reads, so the sum is written beside its
-  /// buffer.
-  void lowerAccumulate(Id node) {
-    Id value = draft.operandOf(node, 0);
-    Place sum = {newBuffer(draft.bytesOf(value), node), 0};
-    int64_t bytes = draft.bytesOf(value);
-    beginStep(StepKind::Work, node);
-    readOnce(value);
-    writes(sum);
-    step.bytes += 2 * bytes;
+  /// Whether one step may add what both add: to two sums, and neither value
+  /// lies in one.
+  bool areAddedTogether(Id first, Id second) const {
+    return draft.stateOf(first) != draft.stateOf(second) &&
+           ownsBuffer(draft.operandOf(first, 0)) &&
+           ownsBuffer(draft.operandOf(second, 0));
+  }
+
+  /// Those that follow each other are one step, which begins with this one.
+  void lowerAccumulates() {
+    const size_t first = at;
+    auto belongs = [&](Id node) {
+      if (draft.nodes[node].kind != NodeKind::Op ||
+          draft.nodes[node].opKind != OpKind::Accumulate)
+        return false;
+      for (size_t i = first; i <= at; ++i)
+        if (!areAddedTogether(nodes[i], node))
+          return false;
+      return true;
+    };
+    while (at + 1 < nodes.size() && belongs(nodes[at + 1]))
+      ++at;
+    for (size_t i = first; i <= at; ++i)
+      placeOperands(nodes[i]);
+    beginStep(StepKind::Work, nodes[first]);
+    for (size_t i = first; i <= at; ++i) {
+      const Node &node = draft.nodes[nodes[i]];
+      if (i != first)
+        sequence->members.push_back({node.op, node.isAgain});
+      touchesOperands(nodes[i], 1);
+      step.bytes += draft.op(nodes[i]).bytes;
+    }
+    step.members.count = sequence->members.size() - step.members.begin;
     endStep();
-    copy(sum, {kRange | draft.stateOf(node), 0}, bytes);
   }
 
   //===--- Kernels --------------------------------------------------------===//
@@ -559,6 +581,7 @@ private:
   std::vector<Place> destinations;
   std::vector<Id> startStep; // of each node
   std::vector<Id> nodes;     // that are left, in order
+  size_t at = 0;             // of the one that is lowered
   std::vector<Id> returns, gradients, stores, joins;
   std::vector<Updates> updatesOf; // of each name
   std::vector<UpdateBy> updates;

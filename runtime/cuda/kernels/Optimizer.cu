@@ -1,4 +1,4 @@
-//===- Optimizer.cu - Casts, exact gradient norm, clipping, AdamW ---------===//
+//===- Optimizer.cu - Casts, sums, exact gradient norm, clipping, AdamW ---===//
 //
 // Several tensors in one launch. Every operation is element-wise or an exact
 // integer reduction, so the split into blocks changes no bit.
@@ -138,6 +138,37 @@ void fsdp::rt::narrow(Context &c, Stream stream, const int64_t *counts, Ptrs in,
   forTensors<2>(counts, /*types=*/nullptr, {in, out},
                 [&](const Tensors<2> &t, const gpu::LaunchShape &shape) {
                   gpu::startWith(c, stream, "narrow", narrowElements, shape, t);
+                });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+namespace fsdp::rt::device {
+
+/// Lists: sums, and what is added to them.
+__global__ void addElements(Tensors<2> t) {
+  forElements(t, [&](auto count, int tensor, int64_t first) {
+    constexpr int n = count.value;
+    auto sum = gpu::load<n>(t.data[0][tensor] + first);
+    const auto x = loadLast<n>(t, tensor, first);
+    FSDP_UNROLL
+    for (int i = 0; i < n; ++i)
+      sum[i] = sum[i] + x[i];
+    gpu::store(t.data[0][tensor] + first, sum);
+  });
+}
+
+} // namespace fsdp::rt::device
+
+void fsdp::rt::accumulate(Context &c, Stream stream, const int64_t *counts,
+                          const DType *types, Ptrs sums, Ptrs values) {
+  ObservedCall call(c);
+  forTensors<2>(counts, types, {sums, values},
+                [&](const Tensors<2> &t, const gpu::LaunchShape &shape) {
+                  gpu::startWith(c, stream, "accumulate", addElements, shape,
+                                 t);
                 });
 }
 

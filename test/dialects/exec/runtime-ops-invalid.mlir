@@ -809,6 +809,38 @@ exec.program @p {
 
 // -----
 
+// accumulate 2: a sum is in f32
+exec.program @p {
+  %0 = exec.alloc : memref<4xbf16>
+  %1 = exec.alloc : memref<4xbf16>
+  // expected-error @below {{needs 'sums' of f32, got 'memref<4xbf16>'}}
+  exec.accumulate on compute (%0, %1 : memref<4xbf16>, memref<4xbf16>) outs(%0 : memref<4xbf16>)
+}
+
+// -----
+
+// accumulate 3: value 1 has another shape than its sum
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<8xf32>
+  %2 = exec.alloc : memref<4xbf16>
+  // expected-error @below {{needs 'values' of shape [elements...], got 'memref<4xbf16>': elements is 8 by 'sums' ('memref<8xf32>')}}
+  exec.accumulate on compute (%0, %1, %2, %2 : memref<4xf32>, memref<8xf32>, memref<4xbf16>, memref<4xbf16>) outs(%0, %1 : memref<4xf32>, memref<8xf32>)
+}
+
+// -----
+
+// accumulate 5: in place
+exec.program @p {
+  %0 = exec.alloc : memref<4xf32>
+  %1 = exec.alloc : memref<4xf32>
+  %2 = exec.alloc : memref<4xf32>
+  // expected-error @below {{updates in place: output 0 must be input 0}}
+  exec.accumulate on compute (%0, %1 : memref<4xf32>, memref<4xf32>) outs(%2 : memref<4xf32>)
+}
+
+// -----
+
 // abs_max 2
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>

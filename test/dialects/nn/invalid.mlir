@@ -309,6 +309,26 @@ func.func @f(%g: tensor<2xf32>) {
 
 // -----
 
+// accumulate 2: bf16 is widened, f64 is not narrowed.
+nn.buffer @s : tensor<4xf32> init #nn.zeros
+func.func @f(%g: tensor<4xf64>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<4xf64>'}}
+  nn.accumulate @s, %g : tensor<4xf64>
+  return
+}
+
+// -----
+
+// accumulate 2: a sum in bf16 takes bf16 alone.
+nn.buffer @s : tensor<4xbf16> init #nn.zeros
+func.func @f(%g: tensor<4xf32>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4xbf16>', got 'tensor<4xf32>'}}
+  nn.accumulate @s, %g : tensor<4xf32>
+  return
+}
+
+// -----
+
 // write 1: a buffer.
 nn.parameter @w : tensor<4xf32> init #nn.zeros
 func.func @f(%g: tensor<4xf32>) {

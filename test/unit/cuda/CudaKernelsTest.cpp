@@ -290,8 +290,6 @@ TEST(CudaKernels, CrossEntropyKeepsANaN) {
   }
 }
 
-/// Several tensors: of one block and of more, with odd ends, and one of whose
-/// lists begins within 16 bytes.
 /// More tensors than one launch has room for, whole vectors and not, and lists
 /// that begin within 16 bytes.
 TEST(CudaKernels, NarrowHasTheBitsOfTheCpu) {
@@ -314,6 +312,30 @@ TEST(CudaKernels, NarrowHasTheBitsOfTheCpu) {
     std::apply(run, indices(std::make_index_sequence<kTensors>()));
     for (size_t i = 0; i < kTensors; ++i)
       EXPECT_EQ(out[i].bytes(), expected[i].bytes()) << "tensor " << i;
+  }
+}
+
+/// Several tensors: of one block and of more, with odd ends, and one of whose
+/// lists begins within 16 bytes.
+TEST(CudaKernels, SumsHaveTheBitsOfTheCpu) {
+  const std::vector<int64_t> counts = {7, 9000, 4097};
+  const DType types[] = {DType::BF16, DType::F32, DType::BF16};
+  const Kernels &k = kernels();
+  for (auto [ofSum, ofValue] : {std::pair(0, 0), {1, 0}, {0, 1}}) {
+    std::vector<Buffer<float>> cpu, gpu;
+    for (size_t i = 0; i < counts.size(); ++i)
+      for (auto *side : {&cpu, &gpu})
+        side->emplace_back(counts[i], ofSum, 20 + unsigned(i));
+    Buffer<BF16> first(counts[0], ofValue, 1), last(counts[2], ofValue, 3);
+    Buffer<float> middle(counts[1], ofValue, 2);
+    k.optimizerBF16.accumulate(counts[0], cpu[0].data(), first.data());
+    k.optimizerF32.accumulate(counts[1], cpu[1].data(), middle.data());
+    k.optimizerBF16.accumulate(counts[2], cpu[2].data(), last.data());
+    accumulate(noContext(), S, counts.data(), types, {gpu[0], gpu[1], gpu[2]},
+               {first, middle, last});
+    for (size_t i = 0; i < counts.size(); ++i)
+      EXPECT_EQ(gpu[i].bytes(), cpu[i].bytes())
+          << "tensor " << i << ", shifts " << ofSum << ", " << ofValue;
   }
 }
 

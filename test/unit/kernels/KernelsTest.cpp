@@ -215,6 +215,8 @@ void addOptimizer(const Kernels &k, int64_t n, Digest &d) {
   k.narrow(x.data(), n, narrow.data(), n, 1, n);
   *d.out<uint32_t>(1) = k.optimizerF32.absMaxBits(x.data(), n);
   *d.out<uint32_t>(1) = k.optimizerBF16.absMaxBits(narrow.data(), n);
+  k.optimizerF32.accumulate(n, d.out(normal(n, 13)), x.data());
+  k.optimizerBF16.accumulate(n, d.out(normal(n, 13)), narrow.data());
   k.optimizerF32.sumSquares(x.data(), n, 0.125, d.out<int64_t>(2));
   k.optimizerBF16.sumSquares(narrow.data(), n, 0.125, d.out<int64_t>(2));
   AdamWStep step{1e-4f, 0.1f, 0.95f, 0.05f, 1e-2f, 0.3f, 1e-8f, 0.7f};

@@ -169,6 +169,39 @@ TEST(Optimizer, AdamWAgreesWithF64OverSteps) {
   }
 }
 
+/// Each element once, in f32, whatever the type of what is added.
+TEST(Optimizer, SumsGrowByTheirValues) {
+  const int64_t counts[] = {40001, 37,
+                            1}; // both threads have parts of the first
+  const DType types[] = {DType::BF16, DType::F32, DType::F32};
+  TestContext t;
+  t.options.threads = 2;
+  std::vector<float> before[3], added[3];
+  float *sums[3], *wide[3];
+  for (unsigned i = 0; i < 3; ++i) {
+    before[i] = normal(counts[i], i);
+    added[i] = normal(counts[i], 10 + i);
+    sums[i] = t.take(before[i]);
+    wide[i] = t.take(added[i]);
+  }
+  BF16 *narrow = t.take<BF16>(counts[0]);
+  for (int64_t j = 0; j < counts[0]; ++j) {
+    narrow[j] = math::toBF16(added[0][size_t(j)]);
+    added[0][size_t(j)] = math::widen(narrow[j]);
+  }
+  t.run([&](Context &c) {
+    accumulate(c, S, counts, types, {ptr(sums[0]), ptr(sums[1]), ptr(sums[2])},
+               {ptr(narrow), ptr(wide[1]), ptr(wide[2])});
+    accumulate(c, S, counts + 1, nullptr, {ptr(sums[1])}, {ptr(wide[1])});
+  });
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t j = 0; j < size_t(counts[i]); ++j) {
+      float sum = before[i][j] + added[i][j];
+      EXPECT_EQ(sums[i][j], i == 1 ? sum + added[i][j] : sum)
+          << "tensor " << i << ", element " << j;
+    }
+}
+
 /// Gradients in bf16 have the bits of the same ones widened, alone and in a
 /// list with others.
 TEST(Optimizer, NarrowGradientsAreWidenedAsTheyAreRead) {
