@@ -470,7 +470,18 @@ def SumBlocks : Pass<"nn-sum-blocks", "::mlir::func::FuncOp"> {
 
     The additions of `layers.1` come before `%du`. An nn.accumulate of a scalar stays, and so does that of a buffer
     which the program uses otherwise. No bit changes: each sum has the same addends in the same order.
+
+    With `in-products`, an nn.linear_weight_grad that nothing else reads becomes an nn.accumulate_product. The product
+    then adds to the sum in f32 without being rounded or stored, so bits change:
+
+    ```mlir
+    nn.accumulate_product @layers.1.wv.grad_sum, %a, %x {nn.module = "layers.1.wv"} : tensor<2x8xf32>, tensor<2x8xf32>
+    ```
   }];
+  let options = [
+    Option<"inProducts", "in-products", "bool", /*default=*/"false",
+           "Let products add to the sums themselves">,
+  ];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }
 

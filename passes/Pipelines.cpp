@@ -115,8 +115,12 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createChunkLoss(chunk));
   }
   // Where a rank's gradients come from is settled.
-  if (options.pipeline.train && options.pipeline.microbatches != 1)
-    pm.addNestedPass<func::FuncOp>(createSumBlocks());
+  if (options.pipeline.train && options.pipeline.microbatches != 1) {
+    SumBlocksOptions sums;
+    sums.inProducts =
+        options.compile.accumulateProducts == AccumulateProducts::Add;
+    pm.addNestedPass<func::FuncOp>(createSumBlocks(sums));
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,10 @@ int64_t LinearWeightGradOp::getFlops() {
   return productFlops(getInput(), shapeOf(getResult())[0]).saturated();
 }
 
+int64_t AccumulateProductOp::getFlops() {
+  return productFlops(getInput(), shapeOf(getCotangent()).back()).saturated();
+}
+
 int64_t MatmulOp::getFlops() {
   ArrayRef<int64_t> lhs = shapeOf(getLhs());
   int64_t contracted = lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];
@@ -140,6 +144,11 @@ int64_t EmbeddingOp::getBytes() {
 int64_t AccumulateOp::getBytes() {
   CheckedSize bytes = elementsOf(getValue()) * 2 * sizeof(float);
   return (bytes + bytesOf(getValue().getType())).saturated();
+}
+
+int64_t AccumulateProductOp::getBytes() {
+  CheckedSize bytes = CheckedSize(2) * bytesOf(getProductType());
+  return (bytes + bytesOfOperandsAndResults(*this)).saturated();
 }
 
 // Beside the gradient, a parameter and two moments are read and written in f32,

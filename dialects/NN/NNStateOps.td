@@ -138,11 +138,40 @@ def NN_AccumulateOp : NN_StateOp<"accumulate", [NN_OwnBytes,
 
     Constraints:
     1. the symbol names an nn.buffer;
-    2. the value has the type that nn.read of the buffer would have, or is bf16 where that is f32.
+    2. the buffer is f32 or f64;
+    3. the value has the type that nn.read of the buffer would have, or is bf16 where that is f32.
   }];
   let state = NN_State<"Add">;
   let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+
+def NN_AccumulateProductOp : NN_StateOp<"accumulate_product", [NN_OwnBytes, NN_MatrixProduct, NN_ReadByLibrary,
+    MemoryEffects<[MemRead<NN_PersistentResource>, MemWrite<NN_PersistentResource>]>]> {
+  let summary = "Adds the gradient of a linear layer's weight to a buffer in place: buffer + dy^T x";
+  let prose = [{
+    What nn.linear_weight_grad with a `sum` computes, for a sum that outlives the program. The product is accumulated
+    in f32 and never rounded to bf16. nn-sum-blocks produces it of nn.linear_weight_grad and nn.accumulate, which
+    round differently.
+
+    Example:
+    ```mlir
+    nn.accumulate_product @wq.weight.grad_sum, %dy, %x : tensor<2x4x16xbf16>, tensor<2x4x8xbf16>
+    ```
+
+    Constraints:
+    1. the symbol names an nn.buffer;
+    2. dy and x have equal shapes but for the last dimension, and equal element types;
+    3. nn.read of the buffer would have the type f32 of shape [last dimension of dy, last dimension of x].
+  }];
+  let state = NN_State<"Add">;
+  let arguments = (ins FlatSymbolRefAttr:$name, NN_FloatTensor:$cotangent, NN_FloatTensor:$input);
+  let assemblyFormat = "$name `,` $cotangent `,` $input attr-dict `:` type($cotangent) `,` type($input)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What is added.
+    ::mlir::RankedTensorType getProductType();
+  }];
 }
 
 def NN_WriteOp : NN_StateOp<"write", [

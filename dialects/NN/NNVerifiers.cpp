@@ -204,11 +204,39 @@ static LogicalResult verifyBufferUse(OpT op, SymbolTableCollection &tables,
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
   RankedTensorType value = getValue().getType();
   auto buffer = tables.lookupNearestSymbolFrom<BufferOp>(*this, getNameAttr());
-  bool isWidened = value.getElementType().isBF16() && buffer &&
-                   buffer.getTensorType().getElementType().isF32();
-  return verifyBufferUse(*this, tables,
-                         isWidened ? value.clone(Float32Type::get(getContext()))
-                                   : value);
+  Type sum = buffer ? buffer.getTensorType().getElementType() : Type();
+  // 2.
+  if (sum && !sum.isF32() && !sum.isF64())
+    return emitOpError("adds up in f32 or f64, but ")
+           << getNameAttr() << " is " << buffer.getTensorType();
+  // 1, 3.
+  bool isWidened = value.getElementType().isBF16() && sum && sum.isF32();
+  return verifyBufferUse(*this, tables, isWidened ? value.clone(sum) : value);
+}
+
+RankedTensorType AccumulateProductOp::getProductType() {
+  return RankedTensorType::get({getCotangent().getType().getShape().back(),
+                                getInput().getType().getShape().back()},
+                               Float32Type::get(getContext()));
+}
+
+LogicalResult AccumulateProductOp::verify() {
+  // 2.
+  RankedTensorType cotangent = getCotangent().getType(),
+                   input = getInput().getType();
+  if (cotangent.getRank() < 1 || input.getRank() < 1 ||
+      cotangent.getShape().drop_back() != input.getShape().drop_back())
+    return emitOpError("expects equal leading dimensions, got ")
+           << cotangent << " and " << input;
+  if (cotangent.getElementType() != input.getElementType())
+    return emitOpError("expects equal element types, got ")
+           << cotangent << " and " << input;
+  return success();
+}
+
+LogicalResult
+AccumulateProductOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyBufferUse(*this, tables, getProductType()); // 1, 3
 }
 
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {

@@ -61,6 +61,8 @@ private:
   void adamw(nn::AdamWOp op);
   void writeCopy(nn::AdamWOp op, size_t i);
   void accumulate(nn::AccumulateOp op);
+  void accumulate(nn::AccumulateProductOp op);
+  template <typename OpT> void roundSums(OpT op, Tensors &sums);
   void clear(nn::ClearOp op);
   void fusion(nn::FusionOp op);
   void collective(dist::CollectiveOpInterface op);
@@ -261,13 +263,33 @@ void Run::accumulate(nn::AccumulateOp op) {
     for (int64_t i = 0; i < sum.size(); ++i)
       sum.values[i] += value.values[i];
   }
-  // As the sum is: a value in bf16 may be added to one in f32.
+  roundSums(op, sums);
+  state.write(op.getName(), op.getName(), std::move(sums));
+}
+
+void Run::accumulate(nn::AccumulateProductOp op) {
+  Tensors sums = state.read(op.getName());
+  const Tensors &cotangents = of(op.getCotangent()),
+                &inputs = of(op.getInput());
+  for (size_t rank = 0; rank < sums.size(); ++rank) {
+    const std::vector<int64_t> shape = {cotangents[rank].shape.back(),
+                                        inputs[rank].shape.back()};
+    if (sums[rank].shape != shape)
+      fail(nameOf(op) + " adds " + textOf(shape) + " to '" +
+           op.getName().str() + "' of " + textOf(sums[rank].shape));
+    sums[rank] = linearWeightGrad({cotangents[rank], inputs[rank], sums[rank]});
+  }
+  roundSums(op, sums);
+  state.write(op.getName(), op.getName(), std::move(sums));
+}
+
+/// As the sum is: a value in bf16 may be added to one in f32.
+template <typename OpT> void Run::roundSums(OpT op, Tensors &sums) {
   auto buffer =
       SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(op, op.getNameAttr());
   if (rounding == Rounding::Declared)
     for (DenseTensor &sum : sums)
       roundTo(buffer.getTensorType().getElementType(), sum);
-  state.write(op.getName(), op.getName(), std::move(sums));
 }
 
 void Run::clear(nn::ClearOp op) {
@@ -352,7 +374,8 @@ void Run::execute(Operation *op) {
                     op.getName(), of(op.getValue()));
       })
       .Case([&](nn::AdamWOp op) { adamw(op); })
-      .Case([&](nn::AccumulateOp op) { accumulate(op); })
+      .Case<nn::AccumulateOp, nn::AccumulateProductOp>(
+          [&](auto op) { accumulate(op); })
       .Case([&](nn::WriteOp op) {
         state.write(op.getName(), op.getName(), of(op.getValue()));
       })

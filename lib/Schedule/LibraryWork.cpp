@@ -76,11 +76,12 @@ public:
                 x = matrix(o.getInput().getType()), out = buffer(o.getType());
           if (!o.getSum())
             return gemm(op, {dy, x}, out, true, false);
-          return cast<exec::RuntimeOpInterface>(
-              exec::GemmAddOp::create(b, op->getLoc(), exec::Stream::Compute,
-                                      ValueRange{dy, x, out}, out,
-                                      /*workspaces=*/ValueRange(), true, false)
-                  .getOperation());
+          return gemmAdd(op, dy, x, out);
+        })
+        .Case([&](nn::AccumulateProductOp o) {
+          return gemmAdd(op, matrix(o.getCotangent().getType()),
+                         matrix(o.getInput().getType()),
+                         buffer(o.getProductType()));
         })
         .Case([&](nn::MatmulOp o) {
           return gemm(
@@ -101,6 +102,16 @@ private:
         exec::GemmOp::create(b, op->getLoc(), exec::Stream::Compute, inputs,
                              out, /*workspaces=*/ValueRange(), transposeLhs,
                              transposeRhs)
+            .getOperation());
+  }
+
+  exec::RuntimeOpInterface gemmAdd(Operation *op, Value dy, Value x,
+                                   Value sum) {
+    return cast<exec::RuntimeOpInterface>(
+        exec::GemmAddOp::create(b, op->getLoc(), exec::Stream::Compute,
+                                ValueRange{dy, x, sum}, sum,
+                                /*workspaces=*/ValueRange(),
+                                /*transposeLhs=*/true, /*transposeRhs=*/false)
             .getOperation());
   }
 

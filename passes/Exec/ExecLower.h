@@ -193,6 +193,11 @@ private:
   mlir::LogicalResult lowerLinear(nn::LinearOp op);
   mlir::LogicalResult lowerLinearInputGrad(nn::LinearInputGradOp op);
   mlir::LogicalResult lowerLinearWeightGrad(nn::LinearWeightGradOp op);
+  mlir::LogicalResult lowerAccumulateProduct(nn::AccumulateProductOp op);
+  /// Adds dy^T x to `sum`; the workspace is named after the one of `tensors`.
+  mlir::LogicalResult gemmAdd(mlir::Operation *op, mlir::Value dy,
+                              mlir::Value x, mlir::Value sum,
+                              mlir::ValueRange tensors);
   mlir::LogicalResult lowerMatmul(nn::MatmulOp op);
   mlir::LogicalResult lowerAdamW(nn::AdamWOp op);
   /// Buffers of several tensors.

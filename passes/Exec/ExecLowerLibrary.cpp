@@ -134,12 +134,30 @@ ProgramLowering::lowerLinearWeightGrad(nn::LinearWeightGradOp op) {
     Value kept = std::exchange(sum, output(op.getResult(), op));
     copy(op.getLoc(), kept, sum);
   }
+  return gemmAdd(op, dy, x, sum, op->getResults());
+}
+
+LogicalResult ProgramLowering::gemmAdd(Operation *op, Value dy, Value x,
+                                       Value sum, ValueRange tensors) {
   auto work = exec::GemmAddOp::create(
       b, op->getLoc(), exec::Stream::Compute,
       ValueRange{asMatrix(dy), asMatrix(x), sum}, sum,
       /*workspaces=*/ValueRange(), /*transposeLhs=*/true,
       /*transposeRhs=*/false);
-  return giveWorkspaces(work, op->getResults(), op);
+  return giveWorkspaces(work, tensors, op);
+}
+
+LogicalResult
+ProgramLowering::lowerAccumulateProduct(nn::AccumulateProductOp op) {
+  exec::RangeOp range = state.lookup(op.getName());
+  if (!range)
+    return op.emitError("no buffer is named ") << op.getNameAttr();
+  if (range.getType() != memRefOf(op.getProductType()))
+    return op.emitOpError("adds ")
+           << op.getProductType() << ", but this rank holds "
+           << range.getType();
+  return gemmAdd(op, buffer(op.getCotangent()), buffer(op.getInput()),
+                 get(range), op.getCotangent());
 }
 
 LogicalResult ProgramLowering::lowerMatmul(nn::MatmulOp op) {

@@ -226,7 +226,10 @@ bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
   while (!aliases.empty()) {
     for (Operation *user : aliases.pop_back_val().getUsers()) {
       Operation *inBlock = func.front().findAncestorOpInBlock(*user);
-      if (inBlock != update && update->isBeforeInBlock(inBlock))
+      // What a sum adds may not change while it grows.
+      bool isAdded = inBlock == update &&
+                     isa<nn::AccumulateOp, nn::AccumulateProductOp>(update);
+      if (isAdded || (inBlock != update && update->isBeforeInBlock(inBlock)))
         return true;
       if (nn::aliasesOperands(user))
         llvm::append_range(aliases, user->getResults());
@@ -260,22 +263,34 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
   return success();
 }
 
-/// Whether one operation of the runtime may add what both add: to two sums, and
-/// neither value lies in one.
-static bool areAddedTogether(nn::AccumulateOp first, nn::AccumulateOp second) {
-  return first.getNameAttr() != second.getNameAttr() &&
-         ownsBuffer(first.getValue()) && ownsBuffer(second.getValue());
+/// Follows names of a value back to what has produced it.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!nn::aliasesOperands(op))
+      break;
+    value = op->getOperand(cast<OpResult>(value).getResultNumber());
+  }
+  return value;
 }
 
-/// The ops from `op` on that follow each other and are added as one.
+/// Whether the value lies in a buffer of the program's own, so in no sum.
+static bool liesApart(nn::AccumulateOp op) {
+  return ownsBuffer(sourceOf(op.getValue()));
+}
+
+/// The ops from `op` on that follow each other, add to several sums, and whose
+/// values lie in none: one operation of the runtime adds them all.
 static SmallVector<nn::AccumulateOp> runFrom(nn::AccumulateOp op) {
-  SmallVector<nn::AccumulateOp> run = {op};
-  for (auto next = dyn_cast_or_null<nn::AccumulateOp>(op->getNextNode());
-       next &&
-       llvm::all_of(
-           run, [&](nn::AccumulateOp o) { return areAddedTogether(o, next); });
-       next = dyn_cast_or_null<nn::AccumulateOp>(next->getNextNode()))
-    run.push_back(next);
+  SmallVector<nn::AccumulateOp> run;
+  llvm::SmallPtrSet<Attribute, 8> names;
+  for (auto next = op; next && names.insert(next.getNameAttr()).second;
+       next = dyn_cast_or_null<nn::AccumulateOp>(next->getNextNode())) {
+    bool isApart = liesApart(next);
+    if (isApart || run.empty())
+      run.push_back(next);
+    if (!isApart)
+      break;
+  }
   return run;
 }
 
@@ -283,17 +298,23 @@ LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
   if (accumulated.contains(op))
     return success();
   SmallVector<Value> sums, values;
+  SmallVector<StringAttr> produced;
   SmallVector<nn::AccumulateOp> run = runFrom(op);
   for (nn::AccumulateOp each : run) {
     exec::RangeOp range = state.lookup(each.getName());
     if (!range)
       return each.emitError("no buffer is named ") << each.getNameAttr();
-    if (!range.getMemRefType().getElementType().isF32())
-      return each.emitOpError("is added on ranks in f32, but ")
-             << each.getNameAttr() << " is " << range.getType();
+    MemRefType type = range.getMemRefType();
+    if (!type.getElementType().isF32() ||
+        type.getShape() != each.getValue().getType().getShape())
+      return each.emitOpError("adds ")
+             << each.getValue().getType() << ", but this rank holds " << type;
     accumulated.insert(each);
     sums.push_back(get(range));
     values.push_back(buffer(each.getValue()));
+    dist::OriginAttr origin = dist::originOf(each);
+    produced.push_back(origin ? b.getStringAttr(origin.getText())
+                              : StringAttr());
   }
   SmallVector<Value> inputs = sums;
   llvm::append_range(inputs, values);
@@ -302,6 +323,9 @@ LogicalResult ProgramLowering::lowerAccumulate(nn::AccumulateOp op) {
                                  sums, /*workspaces=*/ValueRange());
   SmallVector<Operation *> ops(run.begin(), run.end());
   nn::setModule(work, nn::commonModule(ops));
+  // Of each sum its own, not the first one's.
+  work->removeAttr(exec::kProducesAttr);
+  exec::setProduced(work, produced);
   return success();
 }
 
@@ -363,6 +387,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::ReadOp o) { return lowerRead(o); })
       .Case([&](nn::GradientOp o) { return lowerGradient(o); })
       .Case([&](nn::AccumulateOp o) { return lowerAccumulate(o); })
+      .Case(
+          [&](nn::AccumulateProductOp o) { return lowerAccumulateProduct(o); })
       .Case([&](nn::WriteOp o) { return lowerWrite(o); })
       .Case([&](nn::ClearOp o) { return lowerClear(o); })
       .Case([&](nn::ReshapeOp o) { return lowerReshape(o); })
@@ -429,16 +455,6 @@ static int64_t modelFlopsOf(func::FuncOp func) {
     flops += op.getModelFlops();
   });
   return flops.saturated();
-}
-
-/// Follows names of a value back to what has produced it.
-static Value sourceOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!nn::aliasesOperands(op))
-      break;
-    value = op->getOperand(cast<OpResult>(value).getResultNumber());
-  }
-  return value;
 }
 
 /// Setting a buffer to what it holds is no work.

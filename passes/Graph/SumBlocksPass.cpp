@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace fsdp {
@@ -18,21 +19,38 @@ namespace fsdp {
 using namespace mlir;
 using namespace fsdp;
 
-/// Whether a gradient is what a collective gives, in another type or shape, or
-/// a sum of that.
+/// Whether a gradient is what a collective gives, in another type, shape or
+/// order, a part, or a sum of that.
 static bool isReduced(Value gradient) {
-  Operation *op = gradient.getDefiningOp();
-  if (isa_and_present<dist::CollectiveOpInterface>(op))
-    return true;
-  return op && (isa<nn::CastOp, nn::AddOp>(op) || nn::aliasesOperands(op)) &&
-         llvm::any_of(op->getOperands(), isReduced);
+  SmallVector<Value> pending = {gradient};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (isa<dist::CollectiveOpInterface>(op))
+      return true;
+    if (isa<nn::CastOp, nn::AddOp, dist::ShardOfOp>(op) ||
+        nn::movesElements(op) || nn::aliasesOperands(op))
+      llvm::append_range(pending, op->getOperands());
+  }
+  return false;
 }
 
 namespace {
 
 struct SumBlocksPass : fsdp::impl::SumBlocksBase<SumBlocksPass> {
+  using Base::Base;
+
   void runOnOperation() override {
+    if (!getOperation().getBody().hasOneBlock())
+      return;
     countUses();
+    if (inProducts)
+      for (auto sum :
+           llvm::to_vector(getOperation().getOps<nn::AccumulateOp>()))
+        if (canMove(sum))
+          addInProduct(sum);
     // By block; what lies in none is a group by itself.
     llvm::MapVector<std::pair<StringRef, Operation *>,
                     SmallVector<nn::AccumulateOp>>
@@ -62,6 +80,23 @@ private:
     return gradient && gradient->getBlock() == sum->getBlock() &&
            sum.getValue().getType().getRank() > 0 &&
            uses.lookup(sum.getName()) == 1 && !isReduced(sum.getValue());
+  }
+
+  /// Lets the product that is the gradient add to the sum itself.
+  static void addInProduct(nn::AccumulateOp sum) {
+    auto product = sum.getValue().getDefiningOp<nn::LinearWeightGradOp>();
+    auto buffer = SymbolTable::lookupNearestSymbolFrom<nn::BufferOp>(
+        sum, sum.getNameAttr());
+    if (!product || product.getSum() || !product->hasOneUse() ||
+        !buffer.getTensorType().getElementType().isF32())
+      return;
+    OpBuilder builder(product);
+    auto added = nn::AccumulateProductOp::create(
+        builder, product.getLoc(), sum.getNameAttr(), product.getCotangent(),
+        product.getInput());
+    nn::setModule(added, nn::moduleOf(product));
+    sum.erase();
+    product.erase();
   }
 
   /// Puts the additions after the last gradient of them.

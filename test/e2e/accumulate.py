@@ -144,16 +144,18 @@ RUNS = {"every": [("hybrid_shard", "block", "repeat"),
         "once": [("hybrid_shard", "block", "repeat"),
                  ("replicate", "block", "repeat"),
                  ("fully_shard", "block", "keep")]}
+RUNS["once, in products"] = RUNS["once"]
 
 
 def check_bits(work, text):
     """Modes, plans and gathers give the same bits for one number of
-    microbatches and one form of reduction; the forms agree."""
+    microbatches and one form of sums; the forms agree."""
     forms = []
-    for reduce, runs in RUNS.items():
+    for form, runs in RUNS.items():
         expected = None
+        reduce, _, products = form.partition(", ")
         for mode, plan, gathers in runs:
-            name = f"{reduce}-{mode}-{plan}-{gathers}"
+            name = f"{form}-{mode}-{plan}-{gathers}"
             artifact = compiled(
                 work, name, 4, 2, compile__mode=mode,
                 parallelism__data_parallel_replicate_degree=2,
@@ -161,6 +163,7 @@ def check_bits(work, text):
                 compile__fuse="chains" if plan == "block" else "none",
                 compile__accumulate_gathers=gathers,
                 compile__accumulate_reduce=reduce,
+                compile__accumulate_products="add" if products else "round",
                 # More to tell apart: gradients are clipped.
                 training__max_norm=0.1)
             keeps = artifact.manifest["steps"]["train"][0]["program"] == "gather"
@@ -172,9 +175,15 @@ def check_bits(work, text):
                 expected = bits
                 forms.append((lines, artifact.tensors()))
             expect(bits == expected, f"{name}: other bits")
-    worst = compare("reduced once", forms[1], forms[0])
-    print(f"modes, plans and gathers: the same bits; reduced once: worst relative "
-          f"error {worst:.1e}")
+        source = commands.run("fsdp-compile", *words({
+            **SETTINGS, "training.local_batch_size": 2, "compile.accumulate_reduce": reduce,
+            "compile.accumulate_products": "add" if products else "round"}),
+            "--ranks", "4", "--emit=cpp")
+        expect(("gemmAdd(" in source) == bool(products), f"{form}: what adds")
+    worst = max(compare(form, other, forms[0])
+                for form, other in zip([*RUNS][1:], forms[1:], strict=True))
+    print(f"modes, plans and gathers: the same bits; other forms of sums: worst "
+          f"relative error {worst:.1e}")
 
 
 def check_own_dump(work, text):

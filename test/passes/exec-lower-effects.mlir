@@ -156,3 +156,18 @@ func.func @clear() {
   return
 }
 }
+
+// -----
+
+// What is added may not change while the sum grows: a sum that is added to
+// itself is copied, and so is a part of it.
+nn.buffer @sum : tensor<4x8xf32> init #nn.zeros
+// CHECK-LABEL: exec.program @twice
+// CHECK: %[[S:.*]] = exec.get @sum
+// CHECK: exec.copy on compute(%[[S]] : memref<4x8xf32>) outs(%[[OLD:.*]] : memref<4x8xf32>)
+// CHECK: exec.accumulate on compute(%[[S]], %[[OLD]] : memref<4x8xf32>, memref<4x8xf32>) outs(%[[S]] : memref<4x8xf32>)
+func.func @twice() {
+  %old = nn.read @sum : tensor<4x8xf32>
+  nn.accumulate @sum, %old : tensor<4x8xf32>
+  return
+}

@@ -249,3 +249,30 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 64 : i64
   exec.program @p arena 64 attributes {exec.reads = ["sum"], exec.writes = ["sum"], exec.adds = ["sum"], exec.clears = ["sum"]} {
   }
 }
+
+// -----
+
+// One call adds to several sums, of which each is stated or not.
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i64,
+    nn.steps = {train = [#nn.action<@second_is_silent times 1>, #nn.action<@clears times 1>]},
+    exec.steps = {train = {second_is_silent = 1 : i64, clears = 1 : i64}}} {
+  exec.range @sum : memref<16xf32> role state at 0
+  exec.range @other : memref<8xf32> role state at 64
+  exec.range @x : memref<16xf32> role input at 128
+  exec.program @second_is_silent arena 192 attributes {exec.inputs = ["x"], exec.reads = ["x", "sum", "other"], exec.writes = ["sum", "other"], exec.adds = ["sum"]} {
+    %sum = exec.get @sum : memref<16xf32>
+    %other = exec.get @other : memref<8xf32>
+    %x = exec.get @x : memref<16xf32>
+    %low = exec.view %x[0] : memref<16xf32> to memref<8xf32>
+    // expected-error @below {{adds to @other, which its step clears, but @second_is_silent does not state that it does (exec.adds); nn.accumulate states it}}
+    exec.accumulate on compute (%sum, %other, %x, %low : memref<16xf32>, memref<8xf32>, memref<16xf32>, memref<8xf32>)
+        outs(%sum, %other : memref<16xf32>, memref<8xf32>)
+  }
+  exec.program @clears arena 192 attributes {exec.reads = [], exec.writes = ["sum", "other"], exec.clears = ["sum", "other"]} {
+    %sum = exec.get @sum : memref<16xf32>
+    %other = exec.get @other : memref<8xf32>
+    exec.fill_zero on compute () outs(%sum : memref<16xf32>)
+    exec.fill_zero on compute () outs(%other : memref<8xf32>)
+  }
+}

@@ -1,7 +1,30 @@
 // RUN: fsdp-opt %s --pass-pipeline="builtin.module(func.func(nn-sum-blocks))" | FileCheck %s
 // RUN: fsdp-opt %s --pass-pipeline="builtin.module(func.func(nn-sum-blocks),exec-lower{target=test})" | FileCheck %s --check-prefix=EXEC
+// RUN: fsdp-opt %s --pass-pipeline="builtin.module(func.func(nn-sum-blocks{in-products=true}))" | FileCheck %s --check-prefix=PRODUCTS
+// RUN: fsdp-opt %s --pass-pipeline="builtin.module(func.func(nn-sum-blocks{in-products=true}),exec-lower{target=test})" | FileCheck %s --check-prefix=ADDED
+// RUN: fsdp-opt %s --pass-pipeline="builtin.module(func.func(nn-sum-blocks,fsdp-address),exec-lower{target=test})" | FileCheck %s --check-prefix=NAMED
 // Gradients are added up after the last one of their block, unless a reduction
 // gives them. What follows each other in exec is one call.
+
+// Each output of a call is what its own op produces.
+// NAMED: outs(%layers.1.wv.weight.grad_sum, %layers.1.wq.weight.grad_sum : {{.*}} {exec.makes = ["fwd layers.1.wv accumulate", "fwd layers.1.wq accumulate"]
+
+// Products that nothing else reads add to the sum themselves.
+// PRODUCTS-LABEL: func.func @accumulate
+// PRODUCTS-NEXT: nn.accumulate_product @output.weight.grad_sum, %arg0, %arg0 {nn.module = "output"}
+// PRODUCTS-NEXT: nn.accumulate_product @layers.1.wv.weight.grad_sum, %arg0, %arg0 {nn.module = "layers.1.wv"}
+// PRODUCTS-NEXT: nn.accumulate_product @layers.1.wq.weight.grad_sum
+// PRODUCTS: nn.linear_weight_grad
+// PRODUCTS: fsdp.all_reduce
+// PRODUCTS: nn.linear_weight_grad
+// PRODUCTS-NOT: nn.accumulate_product
+// PRODUCTS: nn.accumulate @layers.0.wv.weight.grad_sum
+// PRODUCTS: nn.accumulate @layers.0.wq.weight.grad_sum
+// PRODUCTS: nn.accumulate @norm.weight.grad_sum
+
+// ADDED: exec.adds = ["output.weight.grad_sum",
+// ADDED: exec.alloc "output: accumulate_product workspace"
+// ADDED: exec.gemm_add on compute(%a, %a, %output.weight.grad_sum : memref<2x8xbf16>, memref<2x8xbf16>, memref<8x8xf32>) outs(%output.weight.grad_sum : memref<8x8xf32>) workspace({{.*}}) {nn.module = "output", transpose_lhs}
 
 fsdp.mesh @mesh ["dp" = 2]
 nn.buffer @loss_sum : tensor<f32> init #nn.zeros

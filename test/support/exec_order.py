@@ -106,8 +106,9 @@ class Issue:
                 made, kind = text.shape(kinds[target])
                 require((made, kind) == result_of(op.what, kinds[source], ranks),
                         "a collective's sizes")
-        if op.op == "adamw":
-            require(op.outs == op.ins[:len(op.outs)], "adamw updates other buffers than it reads")
+        if op.op in ("adamw", "accumulate"):
+            require(op.outs == op.ins[:len(op.outs)],
+                    f"{op.op} updates other buffers than it reads")
         if op.op == "gemm_add":
             require(op.outs == op.ins[2:], "gemm_add updates another buffer than it reads")
         if self.module.target:
@@ -436,9 +437,9 @@ def follow_sums(module, issued, ranges):
         elif issue.op.op == "fill_zero":
             made.append((issue.writes[0], "zero"))
         elif issue.op.op in ("launch", "gemm_add", "accumulate"):
-            sums = {"gemm_add": [[2]],
-                    "accumulate": [[i] for i in range(len(issue.writes))]}.get(
-                issue.op.op) or kernels[re.match(r"@(\S+)", issue.op.what).group(1)]
+            sums = ([[2]] if issue.op.op == "gemm_add" else
+                    [[i] for i in range(len(issue.writes))] if issue.op.op == "accumulate"
+                    else kernels[re.match(r"@(\S+)", issue.op.what).group(1)])
             for write, inputs in zip(issue.writes, sums):
                 state = {}
                 for source in (issue.reads[i] for i in inputs):

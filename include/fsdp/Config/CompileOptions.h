@@ -159,6 +159,12 @@ template <> struct Spellings<AccumulateReduce> {
       {AccumulateReduce::Every, "every"}, {AccumulateReduce::Once, "once"}};
 };
 
+enum class AccumulateProducts { Round, Add };
+template <> struct Spellings<AccumulateProducts> {
+  static constexpr Spelling<AccumulateProducts> all[] = {
+      {AccumulateProducts::Round, "round"}, {AccumulateProducts::Add, "add"}};
+};
+
 /// What computes attention, which is exact either way: the library, if the
 /// target has one for it, or the reference attention of the runtime, which
 /// options call "plain".
@@ -402,6 +408,7 @@ struct CompileOptions {
     std::string recompute = "none";
     AccumulateGathers accumulateGathers = AccumulateGathers::Repeat;
     AccumulateReduce accumulateReduce = AccumulateReduce::Every;
+    AccumulateProducts accumulateProducts = AccumulateProducts::Round;
     AttentionKernel attention = AttentionKernel::Exact;
     ReduceOrder reduce = ReduceOrder::Exact;
     bool computeCopy = false;
@@ -441,6 +448,11 @@ struct CompileOptions {
           "with several microbatches; every: each microbatch reduces its "
           "gradients; once: every rank adds up its own unsharded gradients, "
           "which are reduced once per step; the two round differently");
+      table.add("compile.accumulate_products", accumulateProducts,
+                "with several microbatches, for weights whose gradients no "
+                "reduction follows; round: a product is rounded and added to "
+                "the sum; add: it adds to the sum in float32 itself, and no "
+                "gradient is stored; the two round differently");
       table.add("compile.loss_chunks", lossChunks, 1, kMaxDimension,
                 "number of chunks of its rows that a rank projects to logits "
                 "one after the other, each with its loss and its gradient, so "

@@ -53,6 +53,7 @@ private:
       found->clear();
     updates.clear();
     updatesOf.assign(problem.numNames(), Updates());
+    addedIn.assign(problem.numNames(), 0);
     for (Id node : nodes)
       switch (draft.nodes[node].opKind) {
       case OpKind::Read:
@@ -262,7 +263,8 @@ private:
     case OpKind::Write:
       return lowerStore(node, kRange | draft.stateOf(node));
     case OpKind::Accumulate:
-      return lowerAccumulates();
+      return draft.op(node).math != kNone ? lowerWork(node)
+                                          : lowerAccumulates();
     case OpKind::Clear:
       for (Id i = 0; i < draft.op(node).states.count; ++i) {
         beginStep(StepKind::Copy, node);
@@ -309,7 +311,8 @@ private:
       for (Id use = draft.values[value].first; use != kNone;
            use = draft.uses[use].next) {
         Id user = draft.uses[use].node;
-        if (user != update && draft.isBefore(update, user))
+        bool isAdded = user == update && draft.isOp(update, OpKind::Accumulate);
+        if (isAdded || (user != update && draft.isBefore(update, user)))
           return true;
         if (draft.isAlias(user))
           aliases.push_back(draft.resultOf(user, 0));
@@ -404,28 +407,27 @@ private:
       copy(from, {range, 0}, draft.bytesOf(draft.operandOf(node, 0)));
   }
 
-  /// Whether one step may add what both add: to two sums, and neither value
-  /// lies in one.
-  bool areAddedTogether(Id first, Id second) const {
-    return draft.stateOf(first) != draft.stateOf(second) &&
-           ownsBuffer(draft.operandOf(first, 0)) &&
-           ownsBuffer(draft.operandOf(second, 0));
+  /// Whether the value lies in a buffer of the program's own, so in no sum.
+  bool liesApart(Id accumulate) const {
+    Id value = draft.operandOf(accumulate, 0), def = draft.values[value].def;
+    for (; def != kNone && draft.isAlias(def); def = draft.values[value].def)
+      value = draft.operandOf(def, 0);
+    return ownsBuffer(value);
   }
 
-  /// Those that follow each other are one step, which begins with this one.
+  /// Those that follow each other, add to several sums, and whose values lie in
+  /// none, are one step, which begins with this one.
   void lowerAccumulates() {
     const size_t first = at;
     auto belongs = [&](Id node) {
-      if (draft.nodes[node].kind != NodeKind::Op ||
-          draft.nodes[node].opKind != OpKind::Accumulate)
-        return false;
-      for (size_t i = first; i <= at; ++i)
-        if (!areAddedTogether(nodes[i], node))
-          return false;
-      return true;
+      return draft.isOp(node, OpKind::Accumulate) &&
+             draft.op(node).math == kNone &&
+             addedIn[draft.stateOf(node)] != first + 1 && liesApart(node);
     };
-    while (at + 1 < nodes.size() && belongs(nodes[at + 1]))
-      ++at;
+    addedIn[draft.stateOf(nodes[first])] = first + 1;
+    while (liesApart(nodes[first]) && at + 1 < nodes.size() &&
+           belongs(nodes[at + 1]))
+      addedIn[draft.stateOf(nodes[++at])] = first + 1;
     for (size_t i = first; i <= at; ++i)
       placeOperands(nodes[i]);
     beginStep(StepKind::Work, nodes[first]);
@@ -585,6 +587,7 @@ private:
   std::vector<Id> returns, gradients, stores, joins;
   std::vector<Updates> updatesOf; // of each name
   std::vector<UpdateBy> updates;
+  std::vector<size_t> addedIn; // of each name: place of its step's first + 1
   std::vector<rt::CollectiveItem> items;
   std::vector<uint32_t> neededResults;
   std::vector<Id> aliases; // of a read

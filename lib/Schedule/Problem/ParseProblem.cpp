@@ -466,8 +466,13 @@ private:
           "two operands at least, one result and a detail of 0 or 1");
     case OpKind::Join:
       return require(results == 1, "one result");
-    case OpKind::Gradient:
     case OpKind::Accumulate:
+      // A product is one of two operands.
+      if (op.math != kNone)
+        return require(operands == 2 && results == 0 && op.states.count == 1,
+                       "two operands and one state");
+      [[fallthrough]];
+    case OpKind::Gradient:
     case OpKind::Write:
       return require(operands == 1 && results == 0 && op.states.count == 1,
                      "one operand and one state");

@@ -299,7 +299,7 @@ func.func @f(%g: tensor<4xf32>) {
 
 // -----
 
-// accumulate 2: the type of the buffer.
+// accumulate 3: the type of the buffer.
 nn.buffer @s : tensor<4xf32> init #nn.zeros
 func.func @f(%g: tensor<2xf32>) {
   // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<2xf32>'}}
@@ -309,7 +309,7 @@ func.func @f(%g: tensor<2xf32>) {
 
 // -----
 
-// accumulate 2: bf16 is widened, f64 is not narrowed.
+// accumulate 3: bf16 is widened, f64 is not narrowed.
 nn.buffer @s : tensor<4xf32> init #nn.zeros
 func.func @f(%g: tensor<4xf64>) {
   // expected-error @+1 {{expects the declared type 'tensor<4xf32>', got 'tensor<4xf64>'}}
@@ -319,11 +319,71 @@ func.func @f(%g: tensor<4xf64>) {
 
 // -----
 
-// accumulate 2: a sum in bf16 takes bf16 alone.
+// accumulate 2: no sum in bf16.
 nn.buffer @s : tensor<4xbf16> init #nn.zeros
-func.func @f(%g: tensor<4xf32>) {
-  // expected-error @+1 {{expects the declared type 'tensor<4xbf16>', got 'tensor<4xf32>'}}
-  nn.accumulate @s, %g : tensor<4xf32>
+func.func @f(%g: tensor<4xbf16>) {
+  // expected-error @+1 {{adds up in f32 or f64, but @s is 'tensor<4xbf16>'}}
+  nn.accumulate @s, %g : tensor<4xbf16>
+  return
+}
+
+// -----
+
+// accumulate_product 1: a buffer.
+nn.parameter @w : tensor<4x3xf32> init #nn.zeros
+func.func @f(%dy: tensor<2x4xf32>, %x: tensor<2x3xf32>) {
+  // expected-error @+1 {{expects @w to name an nn.buffer}}
+  nn.accumulate_product @w, %dy, %x : tensor<2x4xf32>, tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// accumulate_product 2: equal rows.
+nn.buffer @s : tensor<4x3xf32> init #nn.zeros
+func.func @f(%dy: tensor<2x4xf32>, %x: tensor<5x3xf32>) {
+  // expected-error @+1 {{expects equal leading dimensions, got 'tensor<2x4xf32>' and 'tensor<5x3xf32>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<2x4xf32>, tensor<5x3xf32>
+  return
+}
+
+// -----
+
+// accumulate_product 2: no scalar.
+nn.buffer @s : tensor<4x3xf32> init #nn.zeros
+func.func @f(%dy: tensor<f32>, %x: tensor<f32>) {
+  // expected-error @+1 {{expects equal leading dimensions, got 'tensor<f32>' and 'tensor<f32>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+// accumulate_product 2: equal types.
+nn.buffer @s : tensor<4x3xf32> init #nn.zeros
+func.func @f(%dy: tensor<2x4xf32>, %x: tensor<2x3xbf16>) {
+  // expected-error @+1 {{expects equal element types, got 'tensor<2x4xf32>' and 'tensor<2x3xbf16>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<2x4xf32>, tensor<2x3xbf16>
+  return
+}
+
+// -----
+
+// accumulate_product 3: the product's shape.
+nn.buffer @s : tensor<3x4xf32> init #nn.zeros
+func.func @f(%dy: tensor<2x4xf32>, %x: tensor<2x3xf32>) {
+  // expected-error @+1 {{expects the declared type 'tensor<3x4xf32>', got 'tensor<4x3xf32>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<2x4xf32>, tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// accumulate_product 3: a sum in f32.
+nn.buffer @s : tensor<4x3xbf16> init #nn.zeros
+func.func @f(%dy: tensor<2x4xbf16>, %x: tensor<2x3xbf16>) {
+  // expected-error @+1 {{expects the declared type 'tensor<4x3xbf16>', got 'tensor<4x3xf32>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<2x4xbf16>, tensor<2x3xbf16>
   return
 }
 

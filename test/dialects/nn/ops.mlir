@@ -44,6 +44,9 @@ func.func @state(%loss: tensor<f32> {nn.name = "loss_in"}, %g: tensor<4x8xf32>) 
   // CHECK: nn.accumulate @mlp.weight.exp_avg, %{{.*}} : tensor<4x8xbf16>
   %narrow = nn.cast %g : tensor<4x8xf32> to tensor<4x8xbf16>
   nn.accumulate @mlp.weight.exp_avg, %narrow : tensor<4x8xbf16>
+  // CHECK: nn.accumulate_product @mlp.weight.exp_avg, %{{.*}}, %{{.*}} : tensor<4x4xf32>, tensor<4x8xf32>
+  %dy = nn.matmul %g, %g {transpose_rhs} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+  nn.accumulate_product @mlp.weight.exp_avg, %dy, %g : tensor<4x4xf32>, tensor<4x8xf32>
   // CHECK: nn.write @mlp.weight.exp_avg, %{{.*}} : tensor<4x8xf32>
   nn.write @mlp.weight.exp_avg, %g : tensor<4x8xf32>
   // CHECK: nn.clear [@mlp.weight.exp_avg, @mlp.weight.exp_avg_sq]

@@ -33,12 +33,14 @@ struct Setting {
   bool keepGathers = false;
   bool reduceOnce = false;
   int64_t lossChunks = 1;
+  bool productsAdd = false;
 };
 
 void PrintTo(const Setting &setting, std::ostream *os) {
   *os << setting.mesh << (setting.keepGathers ? " keep" : "")
       << (setting.reduceOnce ? " once" : "")
-      << (setting.lossChunks > 1 ? " in chunks" : "");
+      << (setting.lossChunks > 1 ? " in chunks" : "")
+      << (setting.productsAdd ? " in products" : "");
 }
 
 /// "" if all of `expected` is in `actual`, up to rounding.
@@ -90,6 +92,9 @@ public:
     options.compile.accumulateReduce =
         setting.reduceOnce ? AccumulateReduce::Once : AccumulateReduce::Every;
     options.compile.lossChunks = setting.lossChunks;
+    options.compile.accumulateProducts = setting.productsAdd
+                                             ? AccumulateProducts::Add
+                                             : AccumulateProducts::Round;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(std::make_unique<AfterEachPass>(visit));
@@ -220,6 +225,12 @@ INSTANTIATE_TEST_SUITE_P(
                 /*keepGathers=*/true, /*reduceOnce=*/true},
         Setting{"a=2:data,tp=2:tensor", 2, ShardMode::FullyShard, kF32,
                 /*keepGathers=*/true, /*reduceOnce=*/true,
-                /*lossChunks=*/2}));
+                /*lossChunks=*/2},
+        Setting{"a=1:data", 1, ShardMode::FullyShard, ParamDtype::BFloat16,
+                /*keepGathers=*/false, /*reduceOnce=*/false,
+                /*lossChunks=*/1, /*productsAdd=*/true},
+        Setting{"a=2:data,tp=2:tensor", 2, ShardMode::FullyShard, kF32,
+                /*keepGathers=*/true, /*reduceOnce=*/true,
+                /*lossChunks=*/2, /*productsAdd=*/true}));
 
 } // namespace

@@ -212,11 +212,12 @@ TEST(OpFactsCoverage, WhatModelsUseIsDifferentiable) {
   }
 }
 
-// Four ops are products of matrices, and attention is made of such; three need
+// Five ops are products of matrices, and attention is made of such; three need
 // no buffer of their own; a mean says what it divides by.
 TEST(OpFactsCoverage, TraitsAreThoseOfTheirOps) {
   const std::set<StringRef> products = {"nn.linear", "nn.linear_input_grad",
-                                        "nn.linear_weight_grad", "nn.matmul"};
+                                        "nn.linear_weight_grad", "nn.matmul",
+                                        "nn.accumulate_product"};
   const std::set<StringRef> attention = {"nn.attention", "nn.attention_grad"};
   const std::set<StringRef> aliases = {"nn.reshape", "nn.slice",
                                        "nn.recompute_from"};
@@ -357,10 +358,12 @@ constexpr const char *kStateOps = R"(
     nn.parameter @w : tensor<4xf32> init #nn.zeros
     nn.buffer @m : tensor<4xf32> init #nn.zeros
     nn.buffer @v : tensor<4xf32> init #nn.zeros
+    nn.buffer @p : tensor<4x4xf32> init #nn.zeros
     func.func @f(%g: tensor<4xf32>, %s: tensor<f32>, %t: tensor<i32>) {
       %w = nn.read @w : tensor<4xf32>
       nn.gradient @w, %g : tensor<4xf32>
       nn.accumulate @m, %g : tensor<4xf32>
+      nn.accumulate_product @p, %g, %g : tensor<4xf32>, tensor<4xf32>
       nn.write @m, %w : tensor<4xf32>
       nn.clear [@m, @v]
       nn.adamw [@w] moments [@m], [@v](%g) lr %s step %t clip %s {beta1 = 0.9,
@@ -421,6 +424,7 @@ TEST(OpFactsCoverage, StateEffectsAreMemoryEffects) {
       {"read", {{"w", Effect::Read}}},
       {"gradient", {{"w", Effect::Gradient}}},
       {"accumulate", {{"m", Effect::Add}}},
+      {"accumulate_product", {{"p", Effect::Add}}},
       {"write", {{"m", Effect::Write}}},
       {"clear", {{"m", Effect::Clear}, {"v", Effect::Clear}}},
       {"adamw",

@@ -97,7 +97,8 @@ std::vector<CompileVariant> compileVariants() {
                                           {"gathers kept, reduced once", 4},
                                           {"fast, no fusion, reduced once", 4},
                                           {"wide products", 1},
-                                          {"wide, gathers kept", 4}};
+                                          {"wide, gathers kept", 4},
+                                          {"products add", 4}};
   variants[0].compile.reduce = ReduceOrder::Fast;
   variants[1].compile.attention = AttentionKernel::Reference;
   variants[2].compile.fuse = Fusion::None;
@@ -111,6 +112,8 @@ std::vector<CompileVariant> compileVariants() {
   variants[7].compile.wideProducts = true;
   variants[8].compile.wideProducts = true;
   variants[8].compile.accumulateGathers = AccumulateGathers::Keep;
+  variants[9].compile.accumulateReduce = AccumulateReduce::Once;
+  variants[9].compile.accumulateProducts = AccumulateProducts::Add;
   return variants;
 }
 
