@@ -10,6 +10,7 @@ nn.buffer @w.exp_avg_sq : tensor<4x8xf32> init #nn.zeros
 nn.buffer @norm.weight.grad_sum : tensor<256xf32> init #nn.zeros
 nn.buffer @norm.weight.gathered : tensor<256xf32> init #nn.zeros
 nn.buffer @loss_sum : tensor<f32> init #nn.zeros
+nn.buffer @wq.weight.grad_sum : tensor<16x8xf32> init #nn.zeros
 
 // fsdp
 nn.parameter @layers.3.norm.weight : tensor<16x8xf32> init #nn.ones
