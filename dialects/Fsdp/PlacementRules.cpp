@@ -364,7 +364,8 @@ RankedTensorType fsdp::dist::logicalType(Type type, const Placement &placement,
                                          FunctionOpInterface program,
                                          MeshOp mesh) {
   auto tensor = cast<RankedTensorType>(type);
-  if (!program->hasAttr(kLocalAttr))
+  // Without a mesh there is one rank, whose shards are whole.
+  if (!program->hasAttr(kLocalAttr) || !mesh)
     return tensor;
   SmallVector<int64_t> shape(tensor.getShape());
   for (auto [size, dim] : llvm::zip_equal(shape, placement.dims))

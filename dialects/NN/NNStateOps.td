@@ -161,7 +161,7 @@ def NN_AccumulateProductOp : NN_StateOp<"accumulate_product", [NN_OwnBytes, NN_M
 
     Constraints:
     1. the symbol names an nn.buffer;
-    2. dy and x have equal shapes but for the last dimension, and equal element types;
+    2. dy and x have equal shapes but for the last dimension, and equal element types, f32 or bf16;
     3. nn.read of the buffer would have the type f32 of shape [last dimension of dy, last dimension of x].
   }];
   let state = NN_State<"Add">;

@@ -231,6 +231,9 @@ LogicalResult AccumulateProductOp::verify() {
   if (cotangent.getElementType() != input.getElementType())
     return emitOpError("expects equal element types, got ")
            << cotangent << " and " << input;
+  if (!input.getElementType().isF32() && !input.getElementType().isBF16())
+    return emitOpError("expects factors of f32 or bf16, got ")
+           << cotangent << " and " << input;
   return success();
 }
 

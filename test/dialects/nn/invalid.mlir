@@ -369,6 +369,16 @@ func.func @f(%dy: tensor<2x4xf32>, %x: tensor<2x3xbf16>) {
 
 // -----
 
+// accumulate_product 2: f32 or bf16.
+nn.buffer @s : tensor<4x3xf32> init #nn.zeros
+func.func @f(%dy: tensor<2x4xf64>, %x: tensor<2x3xf64>) {
+  // expected-error @+1 {{expects factors of f32 or bf16, got 'tensor<2x4xf64>' and 'tensor<2x3xf64>'}}
+  nn.accumulate_product @s, %dy, %x : tensor<2x4xf64>, tensor<2x3xf64>
+  return
+}
+
+// -----
+
 // accumulate_product 3: the product's shape.
 nn.buffer @s : tensor<3x4xf32> init #nn.zeros
 func.func @f(%dy: tensor<2x4xf32>, %x: tensor<2x3xf32>) {
