@@ -143,6 +143,13 @@ void fsdp::addPlan(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createPlan(plan));
 }
 
+static void addVerifySchedule(OpPassManager &pm,
+                              const CompileOptions &options) {
+  VerifyScheduleOptions limits;
+  limits.maxInFlight = options.pipeline.maxInFlight;
+  pm.addPass(createVerifySchedule(limits));
+}
+
 static void addPlannedSchedule(OpPassManager &pm,
                                const CompileOptions &options) {
   // Recomputation clones gathers, so it comes before they are merged.
@@ -155,9 +162,7 @@ static void addPlannedSchedule(OpPassManager &pm,
   // Kernels form between the waits, so that they hide what they hid before.
   if (options.compile.fuse != Fusion::None)
     pm.addNestedPass<func::FuncOp>(createFuse());
-  VerifyScheduleOptions limits;
-  limits.maxInFlight = options.pipeline.maxInFlight;
-  pm.addPass(createVerifySchedule(limits));
+  addVerifySchedule(pm, options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,6 +209,18 @@ void fsdp::buildTrainPipeline(OpPassManager &pm, const CompileOptions &options,
     return addAddresses(pm);
   addPlan(pm, options);
   addPlannedSchedule(pm, options);
+  if (last == PipelineLevel::Schedule)
+    return;
+  addArena(pm, options);
+  addOrder(pm);
+}
+
+void fsdp::buildScheduledPipeline(OpPassManager &pm,
+                                  const CompileOptions &options,
+                                  PipelineLevel last) {
+  if (last < PipelineLevel::Schedule)
+    return;
+  addVerifySchedule(pm, options);
   if (last == PipelineLevel::Schedule)
     return;
   addArena(pm, options);

@@ -20,6 +20,11 @@ enum class PipelineLevel {
 void buildTrainPipeline(mlir::OpPassManager &pm, const CompileOptions &options,
                         PipelineLevel last = PipelineLevel::Exec);
 
+/// The same from a schedule on, which may have been edited: what it computes is
+/// proved before it is lowered.
+void buildScheduledPipeline(mlir::OpPassManager &pm,
+                            const CompileOptions &options, PipelineLevel last);
+
 /// Its part that writes the addresses and makes the plan, and what follows up
 /// to the arena: what a plan takes, without events and proofs.
 void addPlan(mlir::OpPassManager &pm, const CompileOptions &options);

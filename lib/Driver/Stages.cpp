@@ -1,5 +1,6 @@
 //===- Stages.cpp - From a request to an artifact -------------------------===//
 #include "fsdp/Driver/Stages.h"
+#include "PlannedText.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Config/PlacementPolicy.h"
@@ -192,18 +193,6 @@ static LogicalResult checkWorkspaces(ModuleOp module, const Request &request) {
   return success();
 }
 
-/// Text that is planned already cannot be planned otherwise.
-static llvm::Error checkOptionsOfExecText(const Request &request) {
-  if (request.emit <= Stage::Costs && request.emit != Stage::Graph)
-    return llvm::createStringError(
-        "the text is a planned exec module, which has no schedule any more");
-  if (request.forPasses.empty())
-    return llvm::Error::success();
-  return llvm::createStringError(llvm::join(request.forPasses, ", ") +
-                                 ": no effect on a planned exec module; set "
-                                 "these when the text is generated");
-}
-
 static LogicalResult checkBudget(ModuleOp module, int64_t budget) {
   for (auto program : module.getOps<exec::ProgramOp>()) {
     auto peak = static_cast<int64_t>(program.getArena().value_or(0));
@@ -261,7 +250,7 @@ llvm::Error Compilation::decide() {
 
 llvm::Error Compilation::runPasses() {
   // Text that is exec already has been through the passes.
-  if (!module->getOps<exec::ProgramOp>().empty()) {
+  if (isPlannedExec(*module)) {
     pipeline = "none: the input is a planned exec module";
     if (llvm::Error error = checkOptionsOfExecText(request))
       return error;
@@ -269,20 +258,26 @@ llvm::Error Compilation::runPasses() {
                ? verifyExecText()
                : llvm::Error::success();
   }
-  if (request.config.compile.plan == Planner::Auto &&
-      request.emit >= Stage::Plan)
+  bool isScheduled = isSchedule(*module);
+  if (isScheduled) {
+    if (llvm::Error error = checkOptionsOfSchedule(request))
+      return error;
+  } else if (request.config.compile.plan == Planner::Auto &&
+             request.emit >= Stage::Plan) {
     if (llvm::Error error = decide())
       return error;
+  }
   PassManager passes(&context, ModuleOp::getOperationName());
   if (failed(applyPassManagerCLOptions(passes)))
     return alreadyPrinted();
   if (request.timing)
     passes.enableTiming();
-  buildTrainPipeline(passes, options,
-                     isWanted(Stage::Graph)         ? PipelineLevel::Graph
-                     : isWanted(Stage::Problem)     ? PipelineLevel::Addresses
-                     : request.emit <= Stage::Costs ? PipelineLevel::Schedule
-                                                    : PipelineLevel::Exec);
+  auto build = isScheduled ? buildScheduledPipeline : buildTrainPipeline;
+  build(passes, options,
+        isWanted(Stage::Graph)         ? PipelineLevel::Graph
+        : isWanted(Stage::Problem)     ? PipelineLevel::Addresses
+        : request.emit <= Stage::Costs ? PipelineLevel::Schedule
+                                       : PipelineLevel::Exec);
   llvm::raw_string_ostream text(pipeline);
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;
@@ -516,10 +511,10 @@ llvm::Error Compilation::run() {
 llvm::Error Compilation::readUnplanned() {
   if (llvm::Error error = read())
     return error;
-  if (!module->getOps<exec::ProgramOp>().empty())
-    return llvm::createStringError(
-        "the text is a planned exec module, which has no schedule any more");
-  return llvm::Error::success();
+  if (isPlannedExec(*module))
+    return checkOptionsOfExecText(request);
+  return isSchedule(*module) ? checkOptionsOfSchedule(request)
+                             : llvm::Error::success();
 }
 
 Expected<std::string> Compilation::explain(const simulation::Costs &costs) {

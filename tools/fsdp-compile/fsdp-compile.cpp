@@ -46,6 +46,10 @@ EXAMPLES:
     fsdp-compile --config run.toml --ranks 2 --emit=plan -o plan.json
     fsdp-compile --config run.toml --ranks 2 --plan plan.json -o artifact
 
+  The schedule as text, edited by hand and compiled as it stands:
+    fsdp-compile --config run.toml --ranks 2 --emit=schedule -o step.mlir
+    fsdp-compile step.mlir -o artifact
+
   The generated C++ of a model traced by hand:
     fsdp-trace llama3_debug --seq 128 | fsdp-compile - --mesh dp_shard=2 --emit=cpp
 
