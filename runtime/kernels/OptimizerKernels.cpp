@@ -24,19 +24,30 @@ template <typename T> uint32_t absMaxBits(const T *x, int64_t n) {
   return m;
 }
 
+/// Digits that an f64 adds up exactly: each is below 2^24, or that itself.
+constexpr int64_t kDigits = 4096;
+
 /// Adds the two 24-bit digits of each (x * inverse)^2 to sums[0] and sums[1].
-/// The square of a 24-bit mantissa is exact in f64, and so is each digit.
+/// The square of a 24-bit mantissa is exact in f64, and so is each digit;
+/// `inverse` is a power of two. The sums of a block are f64 too, since few
+/// instruction sets have vectors of 64-bit integers to convert to.
 template <typename T>
 void sumSquares(const T *x, int64_t n, double inverse, int64_t *sums) {
+  const double scale = inverse * 4096.0;
   int64_t high = 0, low = 0;
-#pragma omp simd reduction(+ : high, low)
-  for (int64_t i = 0; i < n; ++i) {
-    double s = double(math::widen(x[i])) * inverse;
-    double y = s * s * 16777216.0;
-    int32_t h = int32_t(y);
-    int32_t l = int32_t((y - double(h)) * 16777216.0);
-    high += h;
-    low += l;
+  for (int64_t begin = 0; begin < n; begin += kDigits) {
+    int64_t end = n - begin < kDigits ? n : begin + kDigits;
+    double highs = 0, lows = 0;
+#pragma omp simd reduction(+ : highs, lows)
+    for (int64_t i = begin; i < end; ++i) {
+      double s = double(math::widen(x[i])) * scale;
+      double y = s * s;
+      double h = double(int32_t(y));
+      highs += h;
+      lows += double(int32_t((y - h) * 16777216.0));
+    }
+    high += int64_t(highs);
+    low += int64_t(lows);
   }
   sums[0] += high;
   sums[1] += low;

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 // Always inlined: the same header is compiled for several instruction sets,
 // and the linker must not pick one copy for all. CudaKernels.h defines
@@ -225,7 +226,22 @@ constexpr int kRowColumns = 256;
 // Reductions over columns, vectorised by the host compiler
 //===----------------------------------------------------------------------===//
 
-using Lanes = float __attribute__((vector_size(64)));
+// GCC computes longer vectors than the CPU has one element at a time, wherever
+// it compares them, and keeps them in memory: so lanes are vectors of its size.
+#if defined(__AVX512F__)
+constexpr int kVectorLanes = 16;
+#elif defined(__AVX__)
+constexpr int kVectorLanes = 8;
+#else
+constexpr int kVectorLanes = 4;
+#endif
+using Vector = float __attribute__((vector_size(kVectorLanes * sizeof(float))));
+constexpr int kVectors = kLanes / kVectorLanes;
+
+/// Lane i is element i mod kVectorLanes of vector i / kVectorLanes.
+struct Lanes {
+  Vector vector[kVectors];
+};
 
 /// Expressions are evaluated in blocks of this many columns: a loop of their
 /// own, which the compiler vectorises whatever they compute.
@@ -241,8 +257,11 @@ FSDP_MATH void evaluate(float *__restrict term, int64_t j, int64_t n,
 }
 
 FSDP_MATH void loadLanes(Lanes &lanes, const float *p) {
-  __builtin_memcpy(&lanes, p, sizeof lanes);
+  for (int i = 0; i < kVectors; ++i)
+    __builtin_memcpy(&lanes.vector[i], p + i * kVectorLanes, sizeof(Vector));
 }
+
+FSDP_MATH void addInto(Vector &total, const Vector &terms) { total += terms; }
 
 /// Adds p[0..n) to the lanes, element i to lane i mod 16.
 FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
@@ -250,7 +269,8 @@ FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
   for (; i + kLanes <= n; i += kLanes) {
     Lanes terms;
     loadLanes(terms, p + i);
-    total += terms;
+    for (int v = 0; v < kVectors; ++v)
+      addInto(total.vector[v], terms.vector[v]);
   }
   if (i == n)
     return;
@@ -261,33 +281,36 @@ FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
   loadLanes(total, lane);
 }
 
-/// Lane i of `to` is lane i + Step of `from`, for i < Step.
-template <int Step> FSDP_MATH void shiftLanes(Lanes &to, const Lanes &from) {
-  constexpr int kLast = kLanes - 1;
-  to = __builtin_shufflevector(
-      from, from, Step, (1 + Step) & kLast, (2 + Step) & kLast,
-      (3 + Step) & kLast, (4 + Step) & kLast, (5 + Step) & kLast,
-      (6 + Step) & kLast, (7 + Step) & kLast, (8 + Step) & kLast,
-      (9 + Step) & kLast, (10 + Step) & kLast, (11 + Step) & kLast,
-      (12 + Step) & kLast, (13 + Step) & kLast, (14 + Step) & kLast,
-      (15 + Step) & kLast);
+/// Element i of `to` is element i + Step of `from`, for i < Step.
+template <int Step, int... I>
+FSDP_MATH void shiftVector(Vector &to, const Vector &from,
+                           std::integer_sequence<int, I...>) {
+  to = __builtin_shufflevector(from, from, ((I + Step) % kVectorLanes)...);
 }
 
 /// Lane 0 becomes the tree over the lanes: `into` takes what stands Step lanes
 /// on, then Step / 2, to 1.
 template <int Step, typename Into>
 FSDP_MATH void foldLanes(Lanes &total, const Into &into) {
-  Lanes other;
-  shiftLanes<Step>(other, total);
-  into(total, other);
+  if constexpr (Step >= kVectorLanes) {
+    constexpr int kHalf = Step / kVectorLanes;
+    for (int i = 0; i < kHalf; ++i)
+      into(total.vector[i], total.vector[i + kHalf]);
+  } else {
+    Vector other;
+    shiftVector<Step>(other, total.vector[0],
+                      std::make_integer_sequence<int, kVectorLanes>());
+    into(total.vector[0], other);
+  }
   if constexpr (Step > 1)
     foldLanes<Step / 2>(total, into);
 }
 
 FSDP_MATH float totalOfLanes(const Lanes &lanes) {
   Lanes total = lanes;
-  foldLanes<kLanes / 2>(total, [](Lanes &to, const Lanes &l) { to += l; });
-  return total[0];
+  foldLanes<kLanes / 2>(
+      total, [](Vector &to, const Vector &from) { addInto(to, from); });
+  return total.vector[0][0];
 }
 
 /// The sum of p[0..n).
@@ -310,10 +333,14 @@ FSDP_MATH float sumLanes(int64_t n, const Expression &expression) {
   return totalOfLanes(total);
 }
 
-/// Lane by lane, a = max(a, b).
-FSDP_MATH void maxIntoLanes(Lanes &a, const Lanes &b) {
-  Lanes m = a > b ? a : b;
+/// Element by element, a = max(a, b).
+FSDP_MATH void maxInto(Vector &a, const Vector &b) {
+  Vector m = a > b ? a : b;
   a = a != a ? a : m;
+}
+FSDP_MATH void maxIntoLanes(Lanes &a, const Lanes &b) {
+  for (int i = 0; i < kVectors; ++i)
+    maxInto(a.vector[i], b.vector[i]);
 }
 FSDP_MATH void maxIntoLanes(Lanes &a, const float *p) {
   Lanes b;
@@ -347,9 +374,9 @@ FSDP_MATH float maxOf(const float *p, int64_t n) {
   maxIntoLanes(a, b);
   maxIntoLanes(c, d);
   maxIntoLanes(a, c);
-  foldLanes<kLanes / 2>(a,
-                        [](Lanes &to, const Lanes &l) { maxIntoLanes(to, l); });
-  return a[0];
+  foldLanes<kLanes / 2>(
+      a, [](Vector &to, const Vector &from) { maxInto(to, from); });
+  return a.vector[0][0];
 }
 
 /// The maximum of expression(j) for j in [0, n), or a NaN among them.
