@@ -199,6 +199,11 @@ static void addOrder(OpPassManager &pm) {
   pm.addPass(createVerifyExec());
 }
 
+static void addBytes(OpPassManager &pm, const CompileOptions &options) {
+  addArena(pm, options);
+  addOrder(pm);
+}
+
 void fsdp::buildTrainPipeline(OpPassManager &pm, const CompileOptions &options,
                               PipelineLevel last) {
   addGraph(pm, options);
@@ -209,22 +214,16 @@ void fsdp::buildTrainPipeline(OpPassManager &pm, const CompileOptions &options,
     return addAddresses(pm);
   addPlan(pm, options);
   addPlannedSchedule(pm, options);
-  if (last == PipelineLevel::Schedule)
-    return;
-  addArena(pm, options);
-  addOrder(pm);
+  if (last == PipelineLevel::Exec)
+    addBytes(pm, options);
 }
 
 void fsdp::buildScheduledPipeline(OpPassManager &pm,
                                   const CompileOptions &options,
                                   PipelineLevel last) {
-  if (last < PipelineLevel::Schedule)
-    return;
   addVerifySchedule(pm, options);
-  if (last == PipelineLevel::Schedule)
-    return;
-  addArena(pm, options);
-  addOrder(pm);
+  if (last == PipelineLevel::Exec)
+    addBytes(pm, options);
 }
 
 void fsdp::addPlannedArena(OpPassManager &pm, const CompileOptions &options) {

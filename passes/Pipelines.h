@@ -20,8 +20,8 @@ enum class PipelineLevel {
 void buildTrainPipeline(mlir::OpPassManager &pm, const CompileOptions &options,
                         PipelineLevel last = PipelineLevel::Exec);
 
-/// The same from a schedule on, which may have been edited: what it computes is
-/// proved before it is lowered.
+/// The same from a schedule on (`last` is Schedule or Exec), which may have
+/// been edited: what it computes is proved before it is lowered.
 void buildScheduledPipeline(mlir::OpPassManager &pm,
                             const CompileOptions &options, PipelineLevel last);
 

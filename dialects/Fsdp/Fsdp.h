@@ -40,6 +40,10 @@ inline constexpr llvm::StringLiteral kDecisionAttr = "fsdp.decision";
 /// compute and of what stands around them, see fsdp/Schedule/SemanticDigest.h.
 /// Its name in IR is older than the term.
 inline constexpr llvm::StringLiteral kSemanticDigestAttr = "fsdp.outcome";
+/// Discardable attribute of a module whose plan has been applied: the settings
+/// that lowering it to exec needs, by name, as texts. fsdp-compile writes it on
+/// the schedules that it prints.
+inline constexpr llvm::StringLiteral kLoweringAttr = "fsdp.lowering";
 
 /// Elements of one of `parts` shards of `size`: ceil(size / parts).
 inline int64_t shardSize(int64_t size, int64_t parts) {

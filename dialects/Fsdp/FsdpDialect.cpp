@@ -120,6 +120,17 @@ static LogicalResult verifyList(Operation *op, NamedAttribute attribute,
          << " per operand of a collective";
 }
 
+static LogicalResult verifyLowering(Operation *op, Attribute value) {
+  auto isText = [](NamedAttribute setting) {
+    return isa<StringAttr>(setting.getValue());
+  };
+  auto settings = dyn_cast<DictionaryAttr>(value);
+  if (isa<ModuleOp>(op) && settings && llvm::all_of(settings, isText))
+    return success();
+  return op->emitOpError("needs '")
+         << kLoweringAttr << "' to be a dictionary of texts on the module";
+}
+
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
@@ -152,6 +163,8 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
            << kSemanticDigestAttr
            << "' to be an array of i64 on a program or the module";
   }
+  if (name == kLoweringAttr)
+    return verifyLowering(op, attribute.getValue());
   if (name == kLocalAttr) {
     if (isa<FunctionOpInterface>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();

@@ -15,14 +15,19 @@ namespace fsdp {
 /// Programs in bytes: nothing is left for the passes to do.
 bool isPlannedExec(mlir::ModuleOp module);
 
-/// fsdp-plan wrote on it what its programs have to compute; its plan has been
-/// applied.
+/// --emit=schedule printed it: its plan has been applied.
 bool isSchedule(mlir::ModuleOp module);
 
 /// The error of a request that asks for what comes before such a text, or sets
 /// what only passes before it read.
 llvm::Error checkOptionsOfExecText(const Request &request);
 llvm::Error checkOptionsOfSchedule(const Request &request);
+
+/// Writes on a schedule what lowering it needs of the settings, and takes it
+/// back into the settings. A text that states too little, or what no setting
+/// may be, is an error.
+void stateLowering(mlir::ModuleOp module, CompileOptions options);
+llvm::Error takeLowering(mlir::ModuleOp module, CompileOptions &options);
 
 } // namespace fsdp
 

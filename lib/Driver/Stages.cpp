@@ -25,7 +25,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Pipelines.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -262,6 +261,10 @@ llvm::Error Compilation::runPasses() {
   if (isScheduled) {
     if (llvm::Error error = checkOptionsOfSchedule(request))
       return error;
+    if (isWanted(Stage::Graph)) // It is printed as it is.
+      return llvm::Error::success();
+    if (llvm::Error error = takeLowering(*module, options))
+      return error;
   } else if (request.config.compile.plan == Planner::Auto &&
              request.emit >= Stage::Plan) {
     if (llvm::Error error = decide())
@@ -387,8 +390,10 @@ llvm::Error Compilation::writeArtifact() {
 
 llvm::Error Compilation::write() {
   switch (request.emit) {
-  case Stage::Graph:
   case Stage::Schedule:
+    stateLowering(*module, options);
+    [[fallthrough]];
+  case Stage::Graph:
     // Values are called after the module of the model that they belong to.
     nn::nameLocations(*module);
     return print([&](llvm::raw_ostream &os) {
@@ -509,6 +514,7 @@ llvm::Error Compilation::run() {
 }
 
 llvm::Error Compilation::readUnplanned() {
+  assert(isWanted(Stage::Problem) && "of which planned text has none");
   if (llvm::Error error = read())
     return error;
   if (isPlannedExec(*module))

@@ -2,7 +2,8 @@
 //
 // FSDP_ISA names the instruction set that a file is being compiled for, and
 // its namespace. Nothing here may define an inline function of external
-// linkage: the linker would keep one instruction set's copy for all.
+// linkage, or a class that differs between instruction sets under one name: the
+// linker would keep one instruction set's copy for all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_KERNELS_ISA_H

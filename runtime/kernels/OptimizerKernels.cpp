@@ -24,19 +24,20 @@ template <typename T> uint32_t absMaxBits(const T *x, int64_t n) {
   return m;
 }
 
-/// Digits that an f64 adds up exactly: each is below 2^24, or that itself.
-constexpr int64_t kDigits = 4096;
+/// Elements whose digits are added up in f64, which has vectors in every
+/// instruction set: up to 2^29 digits of 24 bits it is exact.
+constexpr int64_t kDigitBlock = 4096;
 
 /// Adds the two 24-bit digits of each (x * inverse)^2 to sums[0] and sums[1].
-/// The square of a 24-bit mantissa is exact in f64, and so is each digit;
-/// `inverse` is a power of two. The sums of a block are f64 too, since few
-/// instruction sets have vectors of 64-bit integers to convert to.
+/// `inverse` is a power of two, and |x * inverse| at most 1. Then the square of
+/// a 24-bit mantissa is exact in f64, and so is each digit.
 template <typename T>
 void sumSquares(const T *x, int64_t n, double inverse, int64_t *sums) {
-  const double scale = inverse * 4096.0;
+  // The square's first digit is its integer part.
+  const double scale = inverse * 0x1p12;
   int64_t high = 0, low = 0;
-  for (int64_t begin = 0; begin < n; begin += kDigits) {
-    int64_t end = n - begin < kDigits ? n : begin + kDigits;
+  for (int64_t begin = 0; begin < n; begin += kDigitBlock) {
+    int64_t end = n - begin < kDigitBlock ? n : begin + kDigitBlock;
     double highs = 0, lows = 0;
 #pragma omp simd reduction(+ : highs, lows)
     for (int64_t i = begin; i < end; ++i) {
@@ -44,7 +45,7 @@ void sumSquares(const T *x, int64_t n, double inverse, int64_t *sums) {
       double y = s * s;
       double h = double(int32_t(y));
       highs += h;
-      lows += double(int32_t((y - h) * 16777216.0));
+      lows += double(int32_t((y - h) * 0x1p24));
     }
     high += int64_t(highs);
     low += int64_t(lows);

@@ -1,8 +1,8 @@
 //===- fsdp-compile.cpp - A model to a training program -------------------===//
 //
 // The command line of the compiler: what to compile (a run description, or
-// text of nn or exec), how, and which stage to write. What follows from it is
-// lib/Driver's.
+// text of nn, of a schedule or of exec), how, and which stage to write. What
+// follows from it is lib/Driver's.
 //
 //===----------------------------------------------------------------------===//
 #include "CompilerTool.h"
@@ -20,7 +20,8 @@ static const char *const kOverview =
     R"(fsdp-compile: compiles a model to a sharded training program
 
 Without INPUT, it traces the model that the settings of the run name. With INPUT
-(nn text as fsdp-trace prints it, or planned exec text), it compiles that text.
+(nn text as fsdp-trace prints it, a schedule, or planned exec text), it compiles
+that text.
 The artifact is a directory with step.so, its checksum, manifest.json and
 values.json; fsdp-run runs it.
 --section.key value sets any key of a run; --mode, --threads and --cpu are short

@@ -11,7 +11,7 @@ namespace fsdp {
 
 /// What the command line of fsdp-compile says. Unset, or empty: it does not.
 struct CompileCommand {
-  /// A file of nn or exec text.
+  /// A file of nn text, of a schedule or of exec text.
   std::string input;
   /// The file with the description of the run, and the settings that the
   /// command line has: "--section.key=value", or name and value by turns.

@@ -30,7 +30,8 @@ enum class Stage {
 
 /// What is to be compiled, and how.
 struct Request {
-  /// A file of nn or exec text; empty: the model of `config` is traced.
+  /// A file of nn text, of a schedule or of exec text; empty: the model of
+  /// `config` is traced.
   std::string input;
   /// Resolved; of an input, whose mesh and types are stated there, the part
   /// that its pipeline takes.
@@ -40,7 +41,7 @@ struct Request {
   std::string output;
   HostCompiler compiler;
   bool timing = false;
-  /// What was asked of the passes by name, which exec text has after it:
+  /// What was asked of the passes by name, which planned text has after it:
   /// "--plan", "--compile.bucket".
   std::vector<std::string> forPasses;
   /// False: exec text is emitted whatever exec-verify thinks of it.

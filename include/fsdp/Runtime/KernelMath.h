@@ -226,8 +226,9 @@ constexpr int kRowColumns = 256;
 // Reductions over columns, vectorised by the host compiler
 //===----------------------------------------------------------------------===//
 
-// GCC computes longer vectors than the CPU has one element at a time, wherever
-// it compares them, and keeps them in memory: so lanes are vectors of its size.
+// GCC splits a vector that is longer than the CPU's: where it is compared, into
+// single elements, and between operations it is kept in memory. So lanes are
+// several vectors of the length that the instruction set has.
 #if defined(__AVX512F__)
 constexpr int kVectorLanes = 16;
 #elif defined(__AVX__)
@@ -238,10 +239,10 @@ constexpr int kVectorLanes = 4;
 using Vector = float __attribute__((vector_size(kVectorLanes * sizeof(float))));
 constexpr int kVectors = kLanes / kVectorLanes;
 
-/// Lane i is element i mod kVectorLanes of vector i / kVectorLanes.
-struct Lanes {
-  Vector vector[kVectors];
-};
+/// Lane i is element i mod kVectorLanes of vector i / kVectorLanes. A type for
+/// each instruction set, so that no two share a function.
+template <int Count> struct LanesOf { Vector vector[Count]; };
+using Lanes = LanesOf<kVectors>;
 
 /// Expressions are evaluated in blocks of this many columns: a loop of their
 /// own, which the compiler vectorises whatever they compute.
@@ -261,8 +262,6 @@ FSDP_MATH void loadLanes(Lanes &lanes, const float *p) {
     __builtin_memcpy(&lanes.vector[i], p + i * kVectorLanes, sizeof(Vector));
 }
 
-FSDP_MATH void addInto(Vector &total, const Vector &terms) { total += terms; }
-
 /// Adds p[0..n) to the lanes, element i to lane i mod 16.
 FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
   int64_t i = 0;
@@ -270,7 +269,7 @@ FSDP_MATH void addIntoLanes(Lanes &total, const float *p, int64_t n) {
     Lanes terms;
     loadLanes(terms, p + i);
     for (int v = 0; v < kVectors; ++v)
-      addInto(total.vector[v], terms.vector[v]);
+      total.vector[v] += terms.vector[v];
   }
   if (i == n)
     return;
@@ -308,8 +307,8 @@ FSDP_MATH void foldLanes(Lanes &total, const Into &into) {
 
 FSDP_MATH float totalOfLanes(const Lanes &lanes) {
   Lanes total = lanes;
-  foldLanes<kLanes / 2>(
-      total, [](Vector &to, const Vector &from) { addInto(to, from); });
+  foldLanes<kLanes / 2>(total,
+                        [](Vector &to, const Vector &from) { to += from; });
   return total.vector[0][0];
 }
 

@@ -666,6 +666,21 @@ func.func @program(%s: tensor<4xf32>) {
 
 // -----
 
+// fsdp.lowering: texts.
+// expected-error @+1 {{needs 'fsdp.lowering' to be a dictionary of texts on the module}}
+module attributes {fsdp.lowering = {compile.reduce = 1 : i64}} {
+}
+
+// -----
+
+// fsdp.lowering: of a module.
+// expected-error @+1 {{needs 'fsdp.lowering' to be a dictionary of texts on the module}}
+func.func @program() attributes {fsdp.lowering = {compile.reduce = "exact"}} {
+  return
+}
+
+// -----
+
 // fsdp.outcome: of a program.
 // expected-error @+1 {{needs 'fsdp.outcome' to be an array of i64 on a program}}
 func.func @program() attributes {fsdp.outcome = [1]} {

@@ -282,11 +282,38 @@ TEST(Kernels, EveryInstructionSetGivesTheSameBits) {
   if (!__builtin_cpu_supports("avx2"))
     GTEST_SKIP() << "this CPU has one instruction set only";
   bool wide = __builtin_cpu_supports("avx512bw");
-  for (int64_t n : {3, 16, 31, 64, 100, 257, 1000}) {
+  for (int64_t n : {3, 16, 31, 64, 100, 257, 1000, 4097}) {
     Digest expected = digest(baseline::all(), n);
     EXPECT_EQ(firstDifference(expected, digest(avx2::all(), n)), -1) << n;
     if (wide) {
       EXPECT_EQ(firstDifference(expected, digest(avx512::all(), n)), -1) << n;
+    }
+  }
+}
+
+// Squares of 24-bit mantissas against integers, in whole blocks and rests.
+TEST(Kernels, DigitsOfSquaresAreExact) {
+  std::vector<Kernels> tables = {baseline::all()};
+  if (__builtin_cpu_supports("avx2"))
+    tables.push_back(avx2::all());
+  if (__builtin_cpu_supports("avx512bw"))
+    tables.push_back(avx512::all());
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int64_t> mantissa(-(1 << 24), 1 << 24);
+  for (int64_t n : {1, 15, 4095, 4096, 4097, 10000}) {
+    std::vector<float> x;
+    int64_t expected[2] = {7, 9}; // Added to what is there.
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t m = i == 0 ? 1 << 24 : mantissa(random);
+      x.push_back(std::ldexp(float(m), -20));
+      expected[0] += m * m >> 24;
+      expected[1] += m * m & ((1 << 24) - 1);
+    }
+    for (const Kernels &k : tables) {
+      int64_t sums[2] = {7, 9};
+      k.optimizerF32.sumSquares(x.data(), n, std::ldexp(1.0, -4), sums);
+      EXPECT_EQ(sums[0], expected[0]) << n;
+      EXPECT_EQ(sums[1], expected[1]) << n;
     }
   }
 }
