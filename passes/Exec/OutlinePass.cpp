@@ -9,7 +9,7 @@
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Memory/IssueOrder.h"
 #include "fsdp/Memory/Lifetimes.h"
-#include "passes/Exec/Repeats.h"
+#include "passes/Exec/RepeatSections.h"
 #include "passes/Passes.h"
 #include <map>
 
@@ -60,16 +60,6 @@ struct TraceEntry {
   }
 };
 
-/// Work with the events around it.
-struct Item {
-  Operation *op;
-  uint32_t shape;
-  /// Waits, and records of streams whose work is further back.
-  SmallVector<Operation *, 2> before;
-  /// Records directly after.
-  SmallVector<Operation *, 2> after;
-};
-
 } // namespace
 
 static FailureOr<std::vector<TraceEntry>> traceOf(exec::ProgramOp program,
@@ -93,8 +83,8 @@ static FailureOr<std::vector<TraceEntry>> traceOf(exec::ProgramOp program,
   return trace;
 }
 
-static std::vector<Item> collectItems(Block &body) {
-  std::vector<Item> items;
+static std::vector<RepeatedWork> collectItems(Block &body) {
+  std::vector<RepeatedWork> items;
   DenseMap<Attribute, uint32_t> shapes;
   SmallVector<Operation *, 2> pending;
   for (Operation &op : body) {
@@ -111,155 +101,6 @@ static std::vector<Item> collectItems(Block &body) {
     }
   }
   return items;
-}
-
-//===----------------------------------------------------------------------===//
-// Where a repeated block is split
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// A part of the block of a repeat, items [begin, end), and the copies of the
-/// block in which the events inside it agree.
-struct Section {
-  size_t begin;
-  size_t end;
-  SmallVector<size_t> copies;
-};
-
-/// Events need not repeat as regularly as work: which wait is needed depends
-/// on where the memory plan put a buffer. A gap between two items whose events
-/// differ between copies can be left in the program, between two calls; or the
-/// copies that differ can be left out of a function. The cheaper is chosen.
-class RepeatSections {
-public:
-  RepeatSections(const std::vector<Item> &items, const Repeat &repeat,
-                 int64_t minSaved);
-
-  /// The sections worth a function, in the cheapest split.
-  std::vector<Section> best() const { return sectionsOf(cuts).first; }
-  /// The operations of one copy of a section, events included.
-  SmallVector<Operation *> operations(const Section &section,
-                                      size_t copy) const;
-
-private:
-  using Gap = std::pair<ArrayRef<Operation *>, ArrayRef<Operation *>>;
-  Gap gap(size_t index, size_t copy) const;
-  const Item &item(size_t index, size_t copy) const {
-    return items[repeat.begin + copy * repeat.period + index];
-  }
-  /// Where less than this share of the copies agrees.
-  std::vector<bool> cutsBelow(double agreement) const;
-  /// The sections between the splits, and the statements of the program then.
-  std::pair<std::vector<Section>, size_t>
-  sectionsOf(const std::vector<bool> &cuts) const;
-
-  const std::vector<Item> &items;
-  Repeat repeat;
-  int64_t minSaved;
-  /// Per gap (before item 0, between items, after the last) and copy: a
-  /// number for the kinds and streams of its events.
-  std::vector<std::vector<uint32_t>> events;
-  std::vector<bool> cuts;
-};
-
-} // namespace
-
-RepeatSections::Gap RepeatSections::gap(size_t index, size_t copy) const {
-  Gap result;
-  if (index > 0)
-    result.first = item(index - 1, copy).after;
-  if (index < repeat.period)
-    result.second = item(index, copy).before;
-  return result;
-}
-
-RepeatSections::RepeatSections(const std::vector<Item> &items,
-                               const Repeat &repeat, int64_t minSaved)
-    : items(items), repeat(repeat), minSaved(minSaved) {
-  std::map<std::vector<int>, uint32_t> numbers;
-  events.resize(repeat.period + 1);
-  for (size_t index = 0; index <= repeat.period; ++index)
-    for (size_t copy = 0; copy < repeat.count; ++copy) {
-      std::vector<int> kinds;
-      Gap ops = gap(index, copy);
-      for (ArrayRef<Operation *> list : {ops.first, ops.second})
-        for (Operation *op : list) {
-          auto wait = dyn_cast<exec::WaitOp>(op);
-          exec::Stream stream =
-              wait ? wait.getStream() : cast<exec::RecordOp>(op).getStream();
-          kinds.push_back(2 * int(stream) + (wait ? 1 : 0));
-        }
-      events[index].push_back(
-          numbers.insert({std::move(kinds), numbers.size()}).first->second);
-    }
-  size_t cheapest = SIZE_MAX;
-  for (double agreement : {0.0, 0.5, 0.75, 0.9, 1.0}) {
-    std::vector<bool> candidate = cutsBelow(agreement);
-    size_t statements = sectionsOf(candidate).second;
-    if (statements < cheapest) {
-      cheapest = statements;
-      cuts = std::move(candidate);
-    }
-  }
-}
-
-std::vector<bool> RepeatSections::cutsBelow(double agreement) const {
-  std::vector<bool> result;
-  for (const std::vector<uint32_t> &numbers : events) {
-    std::map<uint32_t, size_t> copies;
-    size_t most = 0;
-    for (uint32_t number : numbers)
-      most = std::max(most, ++copies[number]);
-    result.push_back(double(most) < agreement * double(repeat.count));
-  }
-  return result;
-}
-
-std::pair<std::vector<Section>, size_t>
-RepeatSections::sectionsOf(const std::vector<bool> &cuts) const {
-  std::vector<Section> sections;
-  size_t statements = 0;
-  for (size_t begin = 0, end; begin < repeat.period; begin = end) {
-    end = begin + 1;
-    while (end < repeat.period && !cuts[end])
-      ++end;
-    std::map<std::vector<uint32_t>, Section> groups;
-    for (size_t copy = 0; copy < repeat.count; ++copy) {
-      std::vector<uint32_t> key;
-      for (size_t index = begin; index <= end; ++index)
-        key.push_back(cuts[index] ? 0 : events[index][copy]);
-      Section &section = groups[key];
-      section.begin = begin;
-      section.end = end;
-      section.copies.push_back(copy);
-    }
-    for (auto &[key, section] : groups) {
-      size_t count = section.copies.size();
-      bool pays = count > 1 && savedBy(end - begin, count) >= minSaved;
-      statements += pays ? end - begin + count : count * (end - begin);
-      if (pays)
-        sections.push_back(std::move(section));
-    }
-  }
-  return {std::move(sections), statements};
-}
-
-SmallVector<Operation *> RepeatSections::operations(const Section &section,
-                                                    size_t copy) const {
-  SmallVector<Operation *> ops;
-  for (size_t index = section.begin; index <= section.end; ++index) {
-    // Events at a split stay in the program; both ends of a section inside the
-    // block are splits.
-    if (!cuts[index]) {
-      Gap events = gap(index, copy);
-      llvm::append_range(ops, events.first);
-      llvm::append_range(ops, events.second);
-    }
-    if (index < section.end)
-      ops.push_back(item(index, copy).op);
-  }
-  return ops;
 }
 
 //===----------------------------------------------------------------------===//
@@ -295,6 +136,9 @@ private:
   bool isInside(ArrayRef<Value> values) const;
   bool isUsedOnlyIn(size_t run, Value buffer) const;
   size_t columnOf(SmallVector<Value> values);
+  size_t columnOfOperand(ArrayRef<Value> values);
+  SmallVector<Value> operandsOf(size_t index, unsigned slot) const;
+  void findColumns();
   Value operandInside(ArrayRef<Value> values, Block &body);
   Value valueInside(Column &column, Block &body);
   int64_t eventInside(SmallVector<int64_t> numbers);
@@ -343,7 +187,8 @@ bool BlockOutliner::isUsedOnlyIn(size_t run, Value buffer) const {
 /// carries something from run to run must be an argument wherever it lies; and
 /// so must a part of something that is one.
 bool BlockOutliner::isInside(ArrayRef<Value> values) const {
-  if (values.front().getDefiningOp<exec::ViewOp>())
+  auto isPart = [](Value value) { return value.getDefiningOp<exec::ViewOp>(); };
+  if (llvm::any_of(values, isPart))
     return false;
   int64_t begin = offsets.spanOf(values.front())->begin;
   for (auto [run, value] : llvm::enumerate(values))
@@ -395,32 +240,66 @@ Value BlockOutliner::valueInside(Column &column, Block &body) {
   return column.inside = copy->getResult(0);
 }
 
-/// What stands in the function for an operand with these values in the runs:
-/// a view of an argument where every run has the same view of a buffer of the
-/// same type, an argument of its own otherwise.
-Value BlockOutliner::operandInside(ArrayRef<Value> values, Block &body) {
+/// The column of an operand with these values in the runs: that of the buffers
+/// where every run has the same part of a buffer of the same type, one of its
+/// own otherwise.
+size_t BlockOutliner::columnOfOperand(ArrayRef<Value> values) {
   SmallVector<Value> roots;
   exec::ByteRange first = exec::resolveRange(values.front());
   for (Value value : values) {
     exec::ByteRange range = exec::resolveRange(value);
     if (range.begin != first.begin ||
-        range.root.getType() != first.root.getType()) {
-      Column &own = columns[columnOf(llvm::to_vector(values))];
-      return valueInside(own, body);
-    }
+        range.root.getType() != first.root.getType())
+      return columnOf(llvm::to_vector(values));
     roots.push_back(range.root);
   }
-  size_t index = columnOf(std::move(roots));
-  Value root = valueInside(columns[index], body);
+  return columnOf(std::move(roots));
+}
+
+/// What stands in the function for the operand: the buffer of its column, or a
+/// view of that.
+Value BlockOutliner::operandInside(ArrayRef<Value> values, Block &body) {
+  size_t index = columnOfOperand(values);
+  Value inside = valueInside(columns[index], body);
   auto type = cast<MemRefType>(values.front().getType());
-  if (first.begin == 0 && root.getType() == type)
-    return root;
+  exec::ByteRange first = exec::resolveRange(values.front());
+  bool isRoot =
+      identityOf(columns[index].values.front()) == identityOf(first.root);
+  if (!isRoot || (first.begin == 0 && inside.getType() == type))
+    return inside;
   Value &view = views[{index, first.begin, type.getAsOpaquePointer()}];
   if (!view)
     view =
-        exec::ViewOp::create(builder, values.front().getLoc(), type, root,
+        exec::ViewOp::create(builder, values.front().getLoc(), type, inside,
                              first.begin / (type.getElementTypeBitWidth() / 8));
   return view;
+}
+
+SmallVector<Value> BlockOutliner::operandsOf(size_t index,
+                                             unsigned slot) const {
+  return llvm::map_to_vector(
+      runs, [&](auto &run) { return run[index]->getOperand(slot); });
+}
+
+/// Where runs use their buffers differently, one buffer of a run is in several
+/// columns. The function would have one of its own for each, so all of them
+/// become arguments.
+void BlockOutliner::findColumns() {
+  for (size_t index = 0; index < runs.front().size(); ++index)
+    for (unsigned slot = 0; slot < runs.front()[index]->getNumOperands();
+         ++slot)
+      columnOfOperand(operandsOf(index, slot));
+  for (size_t run = 0; run < runs.size(); ++run) {
+    DenseMap<Value, Column *> columnOfBuffer;
+    for (Column &column : columns) {
+      Value root = exec::resolveRange(column.values[run]).root;
+      if (!root.getDefiningOp<exec::AllocOp>())
+        continue;
+      auto [at, isFirst] = columnOfBuffer.insert({root, &column});
+      if (!isFirst)
+        at->second->isArgument = column.isArgument = true;
+    }
+  }
 }
 
 int64_t BlockOutliner::eventInside(SmallVector<int64_t> numbers) {
@@ -448,12 +327,8 @@ void BlockOutliner::generaliseNames(Operation *copy, size_t index) {
 void BlockOutliner::copyOperation(size_t index, Block &body) {
   Operation *first = runs.front()[index];
   SmallVector<Value> operands;
-  for (unsigned slot = 0; slot < first->getNumOperands(); ++slot) {
-    SmallVector<Value> values;
-    for (const SmallVector<Operation *> &run : runs)
-      values.push_back(run[index]->getOperand(slot));
-    operands.push_back(operandInside(values, body));
-  }
+  for (unsigned slot = 0; slot < first->getNumOperands(); ++slot)
+    operands.push_back(operandInside(operandsOf(index, slot), body));
   Operation *copy = builder.clone(*first);
   copy->setOperands(operands);
   copy->removeAttr(exec::kProducesAttr); // what differs is said by the calls
@@ -516,6 +391,7 @@ void BlockOutliner::outline(ArrayRef<SmallVector<Operation *>> theRuns,
   for (auto [run, operations] : llvm::enumerate(runs))
     for (Operation *op : operations)
       runOf[op] = run;
+  findColumns();
   builder.setInsertionPoint(
       runs.front().front()->getParentOfType<exec::ProgramOp>());
   auto function =
@@ -543,7 +419,7 @@ static void eraseUnused(Block &body) {
 
 /// "train_layers" for a block of @train whose work is named "layers.3.…".
 static std::string functionName(exec::ProgramOp program,
-                                const std::vector<Item> &items,
+                                const std::vector<RepeatedWork> &items,
                                 const Repeat &repeat) {
   for (size_t i = 0; i < repeat.period; ++i) {
     StringRef list =
@@ -574,14 +450,14 @@ struct OutlinePass : fsdp::impl::OutlineBase<OutlinePass> {
     if (failed(before))
       return failure();
     Block &body = program.getBody().front();
-    std::vector<Item> items = collectItems(body);
+    std::vector<RepeatedWork> items = collectItems(body);
     std::vector<uint32_t> shapes;
-    for (const Item &item : items)
+    for (const RepeatedWork &item : items)
       shapes.push_back(item.shape);
     for (const Repeat &repeat : findRepeats(shapes, minSaved)) {
       std::string name = functionName(program, items, repeat);
       RepeatSections sections(items, repeat, minSaved);
-      for (const Section &section : sections.best()) {
+      for (const RepeatSection &section : sections.best()) {
         SmallVector<SmallVector<Operation *>> runs;
         for (size_t copy : section.copies)
           runs.push_back(sections.operations(section, copy));

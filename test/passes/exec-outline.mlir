@@ -391,3 +391,34 @@ module attributes {exec.arena_bytes = 576 : i64, exec.persistent_bytes = 64 : i6
     exec.copy on compute (%d : memref<16xf32>) outs(%x : memref<16xf32>) {nn.module = "layers.1"}
   }
 }
+
+// -----
+
+// The first block writes one buffer twice, the second two buffers at its place: a function that named two buffers
+// itself would not have the first block's one, so both are arguments.
+// CHECK: exec.func @reuse_layers_0 {
+// CHECK-NEXT: ^bb0(%{{.*}}: memref<16xf32>, %{{.*}}: memref<16xf32>):
+// CHECK-NOT: exec.alloc
+// CHECK: exec.program @reuse
+// CHECK: %[[ONE:.*]] = exec.alloc at 64
+// CHECK: exec.call @reuse_layers_0(%[[ONE]], %[[ONE]]) events []
+// CHECK: %[[TWO:.*]] = exec.alloc at 64
+// CHECK: %[[THREE:.*]] = exec.alloc at 64
+// CHECK: exec.call @reuse_layers_0(%[[TWO]], %[[THREE]]) events []
+module attributes {exec.arena_bytes = 128 : i64, exec.persistent_bytes = 64 : i64} {
+  exec.range @x : memref<16xf32> role input at 0
+  exec.program @reuse arena 128 attributes {exec.inputs = ["x"], exec.reads = ["x"], exec.writes = ["x"]} {
+    %x = exec.get @x : memref<16xf32>
+    %a = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%a : memref<16xf32>) {step = 0, nn.module = "layers.0"}
+    exec.copy on compute (%a : memref<16xf32>) outs(%x : memref<16xf32>) {step = 1, nn.module = "layers.0"}
+    exec.copy on compute (%x : memref<16xf32>) outs(%a : memref<16xf32>) {step = 2, nn.module = "layers.0"}
+    exec.copy on compute (%a : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3, nn.module = "layers.0"}
+    %b = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%b : memref<16xf32>) {step = 0, nn.module = "layers.1"}
+    exec.copy on compute (%b : memref<16xf32>) outs(%x : memref<16xf32>) {step = 1, nn.module = "layers.1"}
+    %c = exec.alloc at 64 : memref<16xf32>
+    exec.copy on compute (%x : memref<16xf32>) outs(%c : memref<16xf32>) {step = 2, nn.module = "layers.1"}
+    exec.copy on compute (%c : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3, nn.module = "layers.1"}
+  }
+}
