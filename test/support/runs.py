@@ -109,10 +109,11 @@ def steps(folder):
 
 
 def metric_runs(folder):
-    """All runs in a folder: [(what the header says, [a step's values, ...])]."""
+    """All runs in a folder: [(what the header says, [a step's values, ...])].
+    Without the half line in which a killed run may have ended."""
     found = []
     with open(os.path.join(folder, "metrics.jsonl")) as file:
-        for line in map(json.loads, file):
+        for line in (json.loads(line) for line in file if line.endswith("\n")):
             if "run" in line:
                 found.append((line["run"], []))
             else:
