@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <unistd.h>
 
 using namespace fsdp;
@@ -38,6 +39,35 @@ std::string fsdp::stoppedBy(int signal) {
 }
 
 bool fsdp::isIgnored(int signal) { return hasHandler(signal, SIG_IGN); }
+
+//===----------------------------------------------------------------------===//
+// A thread for handlers
+//===----------------------------------------------------------------------===//
+
+void fsdp::handleSignalsInOwnThread() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : kStopSignals)
+    sigaddset(&signals, signal);
+  sigaddset(&signals, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] {
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    for (;;)
+      pause();
+  }).detach();
+}
+
+/// As raise, also where another thread runs the handlers: a signal that ends
+/// the process ends it here.
+static void raiseHere(int signal) {
+  sigset_t one, before;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  pthread_sigmask(SIG_UNBLOCK, &one, &before);
+  raise(signal);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 //===----------------------------------------------------------------------===//
 // Files
@@ -96,8 +126,9 @@ RemovedOnSignal::~RemovedOnSignal() {
 // Deferral
 //===----------------------------------------------------------------------===//
 
-static volatile std::sig_atomic_t arrived = 0;
-static volatile pid_t child = 0;
+// The handler may run in another thread.
+static std::atomic<int> arrived{0};
+static std::atomic<pid_t> child{0};
 static int depth = 0;
 static void (*answering)(int) = nullptr; // see leaveTo
 static int (*notedSignal)() = nullptr;
@@ -142,10 +173,8 @@ DeferredSignals::~DeferredSignals() {
     return;
   for (int i = 0; i < kStopCount; ++i)
     sigaction(kStopSignals[i], &previous[i], nullptr);
-  int signal = arrived;
-  arrived = 0;
-  if (signal != 0)
-    raise(signal);
+  if (int signal = arrived.exchange(0))
+    raiseHere(signal);
 }
 
 void DeferredSignals::leaveTo(void (*handler)(int), int (*noted)()) {
@@ -154,7 +183,8 @@ void DeferredSignals::leaveTo(void (*handler)(int), int (*noted)()) {
 }
 
 int DeferredSignals::pending() {
-  return arrived == 0 && notedSignal ? notedSignal() : arrived;
+  int signal = arrived;
+  return signal == 0 && notedSignal ? notedSignal() : signal;
 }
 
 void DeferredSignals::throwIfPending() {
@@ -164,6 +194,6 @@ void DeferredSignals::throwIfPending() {
 
 void DeferredSignals::forwardTo(pid_t process) {
   child = process;
-  if (arrived != 0)
-    sendOn(arrived);
+  if (int signal = arrived)
+    sendOn(signal);
 }

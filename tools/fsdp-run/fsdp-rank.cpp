@@ -9,6 +9,7 @@
 #include "fsdp/Support/Error.h"
 #include "fsdp/Support/Explain.h"
 #include "fsdp/Support/Message.h"
+#include "fsdp/Support/Signals.h"
 #include "runtime/plot/LossPlot.h"
 #include "runtime/train/Outputs.h"
 #include "runtime/train/Prepare.h"
@@ -64,6 +65,7 @@ static RankRun prepareOneRank(const RunOptions &options,
 /// Runs this process's rank; errors end the whole job.
 static int runOneRank(const RunOptions &options,
                       const std::optional<LaunchEnvironment> &launched) {
+  handleSignalsInOwnThread();
   if (options.ranks != 0)
     throw Error("this program is one rank; fsdp-run starts ranks (-n)");
   LaunchEnvironment place = launched.value_or(LaunchEnvironment{0, 1, 0, 1});

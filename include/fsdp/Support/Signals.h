@@ -33,6 +33,14 @@ std::string stoppedBy(int signal);
 /// `command &` in a script are.
 bool isIgnored(int signal);
 
+/// From here on a thread of its own runs the handlers of kStopSignals and of
+/// SIGALRM. Before any other thread, since threads inherit what is blocked. For
+/// a process that computes products: in some of oneDNN's before 3.12 the stack
+/// pointer is an address in the heap, and a handler that interrupts one
+/// overwrites what lies below it
+/// (https://github.com/uxlfoundation/oneDNN/issues/4845).
+void handleSignalsInOwnThread();
+
 /// While it lives, a signal that ends the process removes a file first. A
 /// limit on the size of files becomes an error of write, like a full disk.
 class RemovedOnSignal {

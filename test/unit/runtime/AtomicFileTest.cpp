@@ -4,6 +4,7 @@
 #include "fsdp/Support/MappedFile.h"
 #include "fsdp/Support/Signals.h"
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -429,6 +430,60 @@ TEST(DeferredSignals, AreSentOn) {
       _exit(1);
   });
   EXPECT_TRUE(endedBy(status, SIGTERM));
+}
+
+static std::atomic<pid_t> handledBy{0};
+static void noteThread(int) { handledBy = gettid(); }
+
+// oneDNN's products may have their stack pointer in the heap.
+TEST(OwnThreadForSignals, RunsTheHandlersOfOthers) {
+  for (int signal : {SIGTERM, SIGUSR1, SIGALRM}) {
+    int status = inChild([&] {
+      handleSignalsInOwnThread();
+      std::signal(signal, noteThread);
+      std::thread other([signal] { // inherits what is blocked
+        for (int i = 0; i < 100; ++i) {
+          handledBy = 0;
+          kill(getpid(), signal);
+          while (handledBy == 0)
+            std::this_thread::yield();
+          if (handledBy == getpid() || handledBy == gettid())
+            _exit(1);
+        }
+      });
+      other.join();
+    });
+    EXPECT_EQ(status, 0) << signal;
+  }
+}
+
+TEST(OwnThreadForSignals, EndsTheProcess) {
+  TemporaryFolder folder;
+  std::string path = folder.write("work", "");
+  int status = inChild([&] {
+    handleSignalsInOwnThread();
+    RemovedOnSignal removed(path.c_str());
+    kill(getpid(), SIGTERM);
+    for (;;)
+      pause();
+  });
+  EXPECT_TRUE(endedBy(status, SIGTERM));
+  EXPECT_TRUE(fs::is_empty(folder.path));
+}
+
+// Where the work is undone, and not later.
+TEST(OwnThreadForSignals, ComesAfterTheWorkIsUndone) {
+  int status = inChild([] {
+    handleSignalsInOwnThread();
+    {
+      DeferredSignals signals;
+      kill(getpid(), SIGINT);
+      while (DeferredSignals::pending() == 0)
+        std::this_thread::yield();
+    }
+    _exit(1);
+  });
+  EXPECT_TRUE(endedBy(status, SIGINT));
 }
 
 //===----------------------------------------------------------------------===//
