@@ -238,7 +238,8 @@ private:
   void appendWords(const FoundPlan &found) {
     text += "\ncomputed again in the backward pass\n";
     if (!found.policy.empty()) {
-      text += "  what compile.recompute = \"" + found.policy + "\" says\n";
+      text += "  what compile.recompute = \"" + found.policy +
+              "\" says; collectives are those of the rule\n";
       return;
     }
     const problem::Blocks &blocks = decider.options().blocks;

@@ -1,6 +1,7 @@
 //===- PlanTrials.cpp - Plans for one module, tried on copies -------------===//
 #include "PlanTrials.h"
 #include "dialects/Exec/Exec.h"
+#include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/DecidedPlan.h"
@@ -104,7 +105,8 @@ bool fsdp::decidesResharding(const CompileOptions &options) {
 
 namespace {
 
-/// Tries schedules that were decided for fewer and fewer bytes.
+/// Tries schedules that were decided for fewer and fewer bytes, and others that
+/// pack well.
 class Packer {
 public:
   Packer(const PlanTrials &trials, const problem::Problem &problem,
@@ -128,6 +130,8 @@ public:
     if (!best)
       if (failed(consider(decider.least(), budget, /*refines=*/false)))
         return failure();
+    if (failed(packUniform()) || failed(packPolicies()))
+      return failure();
     if (best)
       best->rules = std::move(*rules);
     return std::move(best);
@@ -172,23 +176,14 @@ private:
   FailureOr<std::optional<problem::DecidedSchedule>>
   consider(std::optional<problem::DecidedSchedule> decided, int64_t target,
            bool refines) {
-    for (int tried = 0;
-         decided && (!best || decided->total < best->schedule->total);
+    for (int tried = 0; decided && (!best || decided->total < best->total);
          ++tried) {
-      int64_t arena = packed.bytes(decided->candidate, budget);
-      if (arena <= budget) {
-        // The compiler's own word.
-        schedule::Plan plan =
-            schedule::toPlan(problem, decider.given(), decided->candidate);
-        std::optional<int64_t> compiled = trials.arena(plan);
-        if (!compiled)
-          return failure();
-        if (*compiled <= budget) {
-          best = FoundPlan{std::move(plan), "", decided, target, *compiled, {}};
-          return decided;
-        }
-        arena = *compiled;
-      }
+      FailureOr<int64_t> packs = pack(*decided, target);
+      if (failed(packs))
+        return failure();
+      int64_t arena = *packs;
+      if (arena <= budget)
+        return decided;
       // A small step finds one that packs well, and a large one ends.
       int64_t step = std::max((arena - budget) / (tried == 0 ? 2 : 1),
                               budget / kLeastStep);
@@ -197,6 +192,118 @@ private:
                         : decider.decide(target, decided->communication);
     }
     return decided;
+  }
+
+  /// The arena of what was decided for `target` bytes, which is the best so far
+  /// if it packs.
+  FailureOr<int64_t> pack(const problem::DecidedSchedule &decided,
+                          int64_t target) {
+    int64_t arena = packed.bytes(decided.candidate, budget);
+    if (arena > budget)
+      return arena;
+    // The compiler's own word.
+    schedule::Plan plan =
+        schedule::toPlan(problem, decider.given(), decided.candidate);
+    std::optional<int64_t> compiled = trials.arena(plan);
+    if (!compiled)
+      return failure();
+    if (*compiled <= budget)
+      best = FoundPlan{std::move(plan), decided.total, "", decided,
+                       target,          *compiled,     {}};
+    return *compiled;
+  }
+
+  /// Blocks that are alike leave few gaps between their buffers: what is alike
+  /// in all may pack where what is faster in live bytes does not.
+  LogicalResult packUniform() {
+    // Policies, which have no schedule, come later.
+    std::vector<problem::CommunicationChoice> ways = {
+        problem::withoutPlaces(decider.byRule())};
+    std::optional<Duration> before;
+    if (best) {
+      before = best->total;
+      auto way = problem::withoutPlaces(best->schedule->communication);
+      if (!(way == ways.front()))
+        ways.push_back(std::move(way));
+    }
+    FailureOr<problem::Candidate> policies = ruleOfPolicies();
+    if (failed(policies))
+      return failure();
+    const problem::RecomputeOptions &known = decider.recompute().options();
+    std::vector<problem::DecidedSchedule> alike;
+    for (const std::vector<uint32_t> &options :
+         problem::uniformChoices(problem, known)) {
+      for (const problem::CommunicationChoice &way : ways)
+        if (auto found = decider.withOptions(options, way, budget, before))
+          alike.push_back(std::move(*found));
+      auto candidate = problem::withRecomputation(*policies, known, options);
+      auto score = decider.score(candidate);
+      if (score && score->bytes <= budget &&
+          (!before || score->total < *before))
+        alike.push_back({decider.byRule(), options, std::move(candidate),
+                         score->total, score->bytes, /*room=*/0});
+    }
+    llvm::stable_sort(alike,
+                      [](auto &a, auto &b) { return a.total < b.total; });
+    for (problem::DecidedSchedule &schedule : alike)
+      if (FailureOr<int64_t> arena = pack(schedule, schedule.bytes);
+          failed(arena))
+        return failure();
+      else if (*arena <= budget)
+        break;
+    return success();
+  }
+
+  /// What the rule decides beside a policy, but for what is computed again.
+  FailureOr<problem::Candidate> ruleOfPolicies() {
+    OwningOpRef<ModuleOp> copy = trials.plannedBy("free");
+    if (!copy)
+      return failure();
+    problem::Candidate candidate = schedule::candidateOf(problem, *copy);
+    const problem::Candidate &given = decider.given();
+    auto isRecomputed = [](const problem::Candidate &by, problem::Id decision) {
+      return decision != problem::kNone && by.decisions[decision].recompute;
+    };
+    for (size_t program = 0; program < candidate.programs.size(); ++program)
+      for (auto [decided, before] : llvm::zip_equal(
+               candidate.programs[program].of, given.programs[program].of))
+        if (isRecomputed(candidate, decided) && !isRecomputed(given, before)) {
+          problem::Decision decision = candidate.decisions[decided];
+          decision.recompute = false;
+          decided = candidate.add(decision);
+        }
+    return candidate;
+  }
+
+  /// A policy may repeat what is not decided about: collectives.
+  LogicalResult packPolicies() {
+    auto blocks =
+        static_cast<int64_t>(decider.recompute().options().blocks.all.size());
+    for (const std::string &policy : knownRecomputePolicies())
+      if (parseRecomputePolicy(policy).every <= blocks &&
+          failed(consider(policy)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult consider(const std::string &policy) {
+    OwningOpRef<ModuleOp> copy = trials.plannedBy(policy);
+    if (!copy)
+      return failure();
+    problem::Candidate candidate = schedule::candidateOf(problem, *copy);
+    std::optional<problem::ScheduleScore> score = decider.score(candidate);
+    if (!score || score->bytes > budget ||
+        (best && best->total <= score->total) ||
+        packed.bytes(candidate, budget) > budget)
+      return success();
+    FailureOr<schedule::Plan> plan = schedule::planOf(*copy);
+    std::optional<int64_t> arena = trials.arena(*copy);
+    if (failed(plan) || !arena)
+      return failure();
+    if (*arena <= budget)
+      best = FoundPlan{std::move(*plan), score->total, policy, std::nullopt,
+                       score->bytes,     *arena,       {}};
+    return success();
   }
 
   const PlanTrials &trials;
@@ -245,14 +352,7 @@ static void failBudget(const PlanTrials &trials, const schedule::Plan &plan,
 FailureOr<std::optional<FoundPlan>>
 fsdp::fitPlan(const PlanTrials &trials, const problem::Problem &problem,
               problem::ScheduleDecider &decider, int64_t budget) {
-  FailureOr<std::optional<FoundPlan>> found =
-      Packer(trials, problem, decider, budget).run();
-  if (failed(found) || *found)
-    return found;
-  std::optional<FoundPlan> full = planOfFull(trials);
-  if (!full)
-    return failure();
-  return full->arena <= budget ? std::move(full) : std::nullopt;
+  return Packer(trials, problem, decider, budget).run();
 }
 
 std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
@@ -266,8 +366,8 @@ std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
   if (*found)
     return std::move(*found);
   std::optional<FoundPlan> full = planOfFull(trials);
-  if (!full)
-    return std::nullopt;
+  if (!full || full->arena <= budget)
+    return full;
   schedule::Plan smallest = std::move(full->plan);
   if (std::optional<problem::DecidedSchedule> least = decider.least()) {
     schedule::Plan plan =

@@ -77,6 +77,7 @@ struct RuleStep {
 /// A plan whose arena fits into a budget.
 struct FoundPlan {
   schedule::Plan plan;
+  Duration total; ///< Of the simulated step.
   /// The policy of compile.recompute that gives it, or what was decided.
   std::string policy;
   std::optional<problem::DecidedSchedule> schedule;
@@ -90,7 +91,7 @@ struct FoundPlan {
 bool decidesResharding(const CompileOptions &options);
 
 /// That of the fastest step, or none where nothing fits; fails after an error
-/// that has been printed.
+/// that has been printed. No policy of knownRecomputePolicies() is faster.
 mlir::FailureOr<std::optional<FoundPlan>>
 fitPlan(const PlanTrials &trials, const problem::Problem &problem,
         problem::ScheduleDecider &decider, int64_t budget);

@@ -128,6 +128,7 @@ RemovedOnSignal::~RemovedOnSignal() {
 
 // The handler may run in another thread.
 static std::atomic<int> arrived{0};
+static std::atomic<bool> defers{false};
 static std::atomic<pid_t> child{0};
 static int depth = 0;
 static void (*answering)(int) = nullptr; // see leaveTo
@@ -145,6 +146,10 @@ static void defer(int signal) {
   int error = errno;
   arrived = signal;
   sendOn(signal);
+  // Began while the last object died, which no longer looks: on its return the
+  // handler before it has the signal.
+  if (int late = defers ? 0 : arrived.exchange(0))
+    raise(late);
   errno = error;
 }
 
@@ -159,10 +164,12 @@ static bool isAnswered(int signal) {
 DeferredSignals::DeferredSignals() {
   if (depth++ != 0)
     return;
+  defers = true;
   for (int i = 0; i < kStopCount; ++i) {
     int signal = kStopSignals[i];
     sigaction(signal, nullptr, &previous[i]);
-    // No SA_RESTART: a wait for a pipe's other end is given up.
+    // No SA_RESTART: a wait for a pipe's other end is given up, if it is this
+    // thread's handler.
     if (!isIgnored(signal) && !isAnswered(signal))
       setHandler(signal, defer, 0);
   }
@@ -173,6 +180,7 @@ DeferredSignals::~DeferredSignals() {
     return;
   for (int i = 0; i < kStopCount; ++i)
     sigaction(kStopSignals[i], &previous[i], nullptr);
+  defers = false;
   if (int signal = arrived.exchange(0))
     raiseHere(signal);
 }

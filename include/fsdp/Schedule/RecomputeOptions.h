@@ -73,6 +73,12 @@ Candidate withRecomputation(const Candidate &base,
                             const RecomputeOptions &options,
                             const std::vector<uint32_t> &choice);
 
+/// Choices that are alike in all blocks, one for each set of the class with the
+/// most blocks: another class has the set that differs in the fewest ops, by
+/// name.
+std::vector<std::vector<uint32_t>>
+uniformChoices(const Problem &problem, const RecomputeOptions &options);
+
 } // namespace fsdp::problem
 
 #endif // FSDP_SCHEDULE_RECOMPUTEOPTIONS_H

@@ -31,6 +31,12 @@ struct DecidedSchedule {
   int64_t room = 0;
 };
 
+/// What a candidate's step takes, simulated, and its programs need.
+struct ScheduleScore {
+  Duration total;
+  int64_t bytes = 0; ///< As Decided::bytes.
+};
+
 /// How a bucket travels.
 struct BucketTravel {
   bool isMade = false;     ///< It has a transfer that is not left out.
@@ -64,6 +70,9 @@ public:
   /// Of the known rules, with all that can be computed again, the one that
   /// needs the fewest bytes; nothing if none can be applied.
   std::optional<DecidedSchedule> least();
+  /// What `candidate`, which others decided, takes and needs; nothing where it
+  /// cannot be applied.
+  std::optional<ScheduleScore> score(const Candidate &candidate);
   /// What the computation of `found` takes at least, whatever is decided about
   /// communication (lib/Schedule/Decide/ScheduleBound.h).
   Duration bound(const DecidedSchedule &found);
@@ -77,6 +86,14 @@ public:
   /// bytes less; starts and awaits are found anew. Nothing if none fits.
   std::optional<DecidedSchedule> tighten(const DecidedSchedule &found,
                                          int64_t fewer);
+
+  /// That communication, with late places, where of each block that option is
+  /// computed again (RecomputeOptions::sets). Nothing where that cannot be
+  /// applied, is no faster than `best`, or does not fit into `budget` bytes.
+  std::optional<DecidedSchedule> withOptions(std::vector<uint32_t> options,
+                                             const CommunicationChoice &choice,
+                                             int64_t budget,
+                                             std::optional<Duration> best);
 
   /// What is decided before.
   const Candidate &given() const { return base; }
@@ -94,6 +111,8 @@ private:
   /// What labels choose in `room` bytes.
   std::optional<DecidedSchedule> decideIn(int64_t room,
                                           const CommunicationChoice &choice);
+  std::optional<DecidedSchedule> apply(std::vector<uint32_t> options,
+                                       const CommunicationChoice &choice);
   /// What fits into `budget`, from `room` on, by the programs of the step.
   std::optional<DecidedSchedule>
   decideFrom(int64_t room, int64_t budget, const CommunicationChoice &choice,

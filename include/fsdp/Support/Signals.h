@@ -33,10 +33,12 @@ std::string stoppedBy(int signal);
 /// `command &` in a script are.
 bool isIgnored(int signal);
 
-/// From here on a thread of its own runs the handlers of kStopSignals and of
-/// SIGALRM. Before any other thread, since threads inherit what is blocked. For
-/// a process that computes products: in some of oneDNN's before 3.12 the stack
-/// pointer is an address in the heap, and a handler that interrupts one
+/// From here on signals that somebody sends, of kStopSignals and SIGALRM, are
+/// handled in a thread of its own, and ~DeferredSignals delivers in its caller.
+/// Call it before the process starts a thread: threads inherit the mask.
+///
+/// For a process that computes products. In some of oneDNN's before 3.12 the
+/// stack pointer is an address in the heap, and a handler that interrupts one
 /// overwrites what lies below it
 /// (https://github.com/uxlfoundation/oneDNN/issues/4845).
 void handleSignalsInOwnThread();

@@ -404,3 +404,64 @@ RecomputeOptions fsdp::problem::recomputeOptions(const Problem &problem,
         "by rule (compile.plan = \"rule\")");
   return OptionFinder(problem, base, std::move(blocks), duration).run();
 }
+
+//===----------------------------------------------------------------------===//
+// All blocks alike
+//===----------------------------------------------------------------------===//
+
+using Names = std::set<std::string>;
+
+/// What a set computes again, by names that other blocks have too:
+/// ".attention.wq linear#0".
+static Names namesOf(const Problem &problem, const Program &program,
+                     const Block &block, OpSet set) {
+  Names names;
+  for (size_t bit = 0; bit < block.ops.size(); ++bit)
+    if (set >> bit & 1) {
+      const Op &op = program.ops[block.ops[bit]];
+      std::string name(
+          problem.text(op.path).substr(problem.text(block.name).size()));
+      names.insert(name.append(" ").append(problem.text(op.name)) + "#" +
+                   std::to_string(op.index));
+    }
+  return names;
+}
+
+std::vector<std::vector<uint32_t>>
+problem::uniformChoices(const Problem &problem,
+                        const RecomputeOptions &options) {
+  const Program &program = problem.programs[options.blocks.program];
+  std::vector<size_t> members(options.sets.size());
+  std::vector<std::vector<Names>> sets(options.sets.size());
+  for (size_t i = 0; i < options.blocks.all.size(); ++i) {
+    uint32_t kind = options.chain.classOf[i];
+    if (members[kind]++ == 0)
+      for (OpSet set : options.sets[kind])
+        sets[kind].push_back(
+            namesOf(problem, program, options.blocks.all[i], set));
+  }
+  auto most = static_cast<size_t>(
+      std::max_element(members.begin(), members.end()) - members.begin());
+  auto nearest = [](const std::vector<Names> &others, const Names &names) {
+    std::vector<size_t> differing;
+    for (const Names &other : others) {
+      Names all = names;
+      all.insert(other.begin(), other.end());
+      // Each side has `all` but for what the other one has alone.
+      differing.push_back(2 * all.size() - names.size() - other.size());
+    }
+    return static_cast<uint32_t>(
+        std::min_element(differing.begin(), differing.end()) -
+        differing.begin());
+  };
+  std::vector<std::vector<uint32_t>> choices;
+  for (const Names &names : sets[most]) {
+    std::vector<uint32_t> ofClass;
+    for (const std::vector<Names> &others : sets)
+      ofClass.push_back(others.empty() ? 0 : nearest(others, names));
+    std::vector<uint32_t> &choice = choices.emplace_back();
+    for (uint32_t kind : options.chain.classOf)
+      choice.push_back(ofClass[kind]);
+  }
+  return choices;
+}

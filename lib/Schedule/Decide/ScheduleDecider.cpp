@@ -23,13 +23,11 @@ ScheduleDecider::ScheduleDecider(const Problem &problem, Candidate given,
 ScheduleDecider::~ScheduleDecider() = default;
 
 std::optional<DecidedSchedule>
-ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
-  std::optional<std::vector<uint32_t>> chosen = recomputation.choose(room);
-  if (!chosen)
-    return std::nullopt;
+ScheduleDecider::apply(std::vector<uint32_t> options,
+                       const CommunicationChoice &choice) {
   DecidedSchedule found;
   found.communication = choice;
-  found.choice = std::move(*chosen);
+  found.choice = std::move(options);
   found.candidate = withCommunication(
       withRecomputation(base, recomputation.options(), found.choice), moved,
       choice);
@@ -37,8 +35,30 @@ ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
     return std::nullopt;
   found.total = scorer->total();
   found.bytes = scorer->bytes();
-  found.room = room;
   return found;
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
+  std::optional<std::vector<uint32_t>> chosen = recomputation.choose(room);
+  if (!chosen)
+    return std::nullopt;
+  std::optional<DecidedSchedule> found = apply(std::move(*chosen), choice);
+  if (found)
+    found->room = room;
+  return found;
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::withOptions(std::vector<uint32_t> options,
+                             const CommunicationChoice &choice, int64_t budget,
+                             std::optional<Duration> best) {
+  std::optional<DecidedSchedule> found =
+      apply(std::move(options), withoutPlaces(choice));
+  if (!found || (best && *best <= found->total))
+    return std::nullopt;
+  *found = placeLate(std::move(*found));
+  return found->bytes <= budget ? std::move(found) : std::nullopt;
 }
 
 static bool isFaster(const DecidedSchedule &a,
@@ -98,6 +118,13 @@ std::optional<DecidedSchedule> ScheduleDecider::least() {
       best = std::move(found);
   }
   return best;
+}
+
+std::optional<ScheduleScore>
+ScheduleDecider::score(const Candidate &candidate) {
+  if (!scorer->run(candidate))
+    return std::nullopt;
+  return ScheduleScore{scorer->total(), scorer->bytes()};
 }
 
 BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,

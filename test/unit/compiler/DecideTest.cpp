@@ -11,6 +11,7 @@
 #include "fsdp/Schedule/RecomputeDecider.h"
 #include "fsdp/Schedule/RecomputedValues.h"
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace mlir;
 using namespace fsdp;
@@ -166,6 +167,54 @@ TEST(Decide, NeverRecomputesMoreThanAPolicyInItsBytes) {
   }
 }
 
+/// Where options are alike in all blocks, the first and the last one compute
+/// the same again, or what differs least of what they may.
+void tryUniform(const problem::Problem &problem,
+                const problem::RecomputeOptions &options,
+                const std::string &name) {
+  const problem::Program &program = problem.programs[options.blocks.program];
+  using Names = std::set<std::string>;
+  auto namesOf = [&](size_t block, problem::OpSet set) {
+    Names names;
+    for (size_t bit = 0; bit < options.blocks.all[block].ops.size(); ++bit)
+      if (set >> bit & 1) {
+        const problem::Op &op = program.ops[options.blocks.all[block].ops[bit]];
+        // "fwd layers.3.attention.wq linear", of which the block is cut out.
+        std::string name = problem::addressOf(problem, op);
+        std::string path(problem.text(options.blocks.all[block].name));
+        names.insert(name.replace(name.find(path), path.size(), ""));
+      }
+    return names;
+  };
+  auto difference = [](const Names &a, const Names &b) {
+    std::vector<Names::value_type> differing;
+    std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(),
+                                  std::back_inserter(differing));
+    return differing.size();
+  };
+  // A block in the middle is one of the many.
+  size_t middle = options.blocks.all.size() / 2;
+  uint32_t many = options.chain.classOf[middle];
+  std::vector<std::vector<uint32_t>> choices =
+      problem::uniformChoices(problem, options);
+  ASSERT_EQ(choices.size(), options.sets[many].size()) << name;
+  EXPECT_GT(choices.size(), 4U) << name;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    Names alike = namesOf(middle, options.sets[many][i]);
+    EXPECT_EQ(choices[i][middle], i) << name;
+    ASSERT_EQ(choices[i].size(), options.blocks.all.size()) << name;
+    for (size_t block = 0; block < choices[i].size(); ++block) {
+      const auto &sets = options.sets[options.chain.classOf[block]];
+      size_t least = SIZE_MAX;
+      for (problem::OpSet set : sets)
+        least = std::min(least, difference(alike, namesOf(block, set)));
+      EXPECT_EQ(difference(alike, namesOf(block, sets.at(choices[i][block]))),
+                least)
+          << name << ", block " << block;
+    }
+  }
+}
+
 TEST(Decide, BytesAreTheCompilers) {
   std::vector<ProblemSetting> settings = {
       {"dp 4", llamaOf(5), "dp_shard=4", 2, 128},
@@ -184,6 +233,7 @@ TEST(Decide, BytesAreTheCompilers) {
     ASSERT_TRUE(program.isGood) << setting.name;
     problem::RecomputeDecider decider(program.problem, candidateOf(program, {}),
                                       cost);
+    tryUniform(program.problem, decider.options(), setting.name);
     tryChoices(program, decider, setting.name);
     tryBudgets(decider, setting.name);
   }
