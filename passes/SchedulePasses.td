@@ -93,7 +93,7 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     Option<"reshard", "reshard-after-forward", "::fsdp::ReshardPolicy", "::fsdp::ReshardPolicy::Default",
       "Which parameters the backward pass gathers again", [{::fsdp::SpelledValues<::fsdp::ReshardPolicy>()}]>,
     Option<"recompute", "recompute", "std::string", "\"none\"",
-      "Which values of blocks the backward pass computes again: a policy of compile.recompute">,
+      "Which values of blocks the backward pass computes again: a value of compile.recompute">,
     Option<"bucket", "bucket", "bool", "true", "Merge the collectives of a bucket into one">,
     Option<"overlap", "overlap", "bool", "true", "Run collectives beside compute">,
     Option<"prefetch", "prefetch", "int64_t", "1", "How many buckets before its use a gather starts">,

@@ -47,7 +47,7 @@ static bool dropSuffix(std::string_view &text, std::string_view suffix) {
 [[noreturn]] static void failPolicy(const std::string &text,
                                     const std::string &why) {
   throw Error("compile.recompute: '" + text + "' " + why +
-              "; say none, free, full, every-N, selective, eager, sac, "
+              "; say auto, none, free, full, every-N, selective, eager, sac, "
               "save:OPS or recompute:OPS, with ops separated by |");
 }
 
@@ -74,6 +74,12 @@ static std::vector<std::string> parseOps(const std::string &text,
       return ops;
     list.remove_prefix(end + 1);
   }
+}
+
+std::string fsdp::recomputePolicyFor(const std::string &text, bool hasPlan) {
+  if (text != "auto")
+    return text;
+  return hasPlan ? "none" : "free";
 }
 
 RecomputePolicy fsdp::parseRecomputePolicy(const std::string &text) {

@@ -50,7 +50,7 @@ private:
       return;
     }
     ++result.cases;
-    OwningOpRef<ModuleOp> planned = planning.trials.planned(&(*found)->plan);
+    OwningOpRef<ModuleOp> planned = planning.trials.planned((*found)->plan);
     isGood &= bool(planned);
     if (!planned)
       return;

@@ -44,7 +44,7 @@ decidedStep(ModuleOp module, const CompileOptions &options,
     return alreadyPrinted();
   if (!*found)
     return std::nullopt;
-  OwningOpRef<ModuleOp> planned = from.trials.planned(&(*found)->plan);
+  OwningOpRef<ModuleOp> planned = from.trials.planned((*found)->plan);
   if (!planned)
     return alreadyPrinted();
   return simulation::simulate(from.problem,

@@ -45,7 +45,7 @@ public:
         findPlan(trials, problem, schedules, budget);
     if (!found || !addPolicies())
       return std::nullopt;
-    OwningOpRef<ModuleOp> planned = trials.planned(&found->plan);
+    OwningOpRef<ModuleOp> planned = trials.planned(found->plan);
     if (!planned)
       return std::nullopt;
     Row decided{"decided", found->arena,

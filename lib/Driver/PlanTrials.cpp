@@ -38,8 +38,8 @@ PlanTrials::plannedWith(const schedule::Plan *plan,
   return copy;
 }
 
-OwningOpRef<ModuleOp> PlanTrials::planned(const schedule::Plan *plan) const {
-  return plannedWith(plan, options);
+OwningOpRef<ModuleOp> PlanTrials::planned(const schedule::Plan &plan) const {
+  return plannedWith(&plan, options);
 }
 
 OwningOpRef<ModuleOp> PlanTrials::plannedBy(const std::string &policy) const {
@@ -61,7 +61,7 @@ std::optional<int64_t> PlanTrials::arena(ModuleOp planned,
 
 std::optional<int64_t> PlanTrials::arena(const schedule::Plan &plan,
                                          int64_t budget) const {
-  OwningOpRef<ModuleOp> copy = planned(&plan);
+  OwningOpRef<ModuleOp> copy = planned(plan);
   return copy ? arena(*copy, budget) : std::nullopt;
 }
 
@@ -87,7 +87,8 @@ fsdp::beginPlanning(ModuleOp module, const CompileOptions &options) {
       problemFor(trials.unplanned(), options);
   if (!problem)
     return problem.takeError();
-  OwningOpRef<ModuleOp> byRule = trials.planned(nullptr);
+  // A decider says itself what is computed again.
+  OwningOpRef<ModuleOp> byRule = trials.plannedBy("none");
   if (!byRule)
     return alreadyPrinted();
   problem::Candidate candidate = schedule::candidateOf(*problem, *byRule);

@@ -18,8 +18,8 @@ public:
   mlir::LogicalResult address();
   mlir::ModuleOp unplanned() const { return *addressed; }
 
-  /// A copy with what `plan`, or the rule alone, decides about each op.
-  mlir::OwningOpRef<mlir::ModuleOp> planned(const schedule::Plan *plan) const;
+  /// A copy with what `plan` decides about each op.
+  mlir::OwningOpRef<mlir::ModuleOp> planned(const schedule::Plan &plan) const;
   /// The same by rule with that policy of compile.recompute.
   mlir::OwningOpRef<mlir::ModuleOp> plannedBy(const std::string &policy) const;
 

@@ -4,6 +4,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Config/PlacementPolicy.h"
+#include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Driver/DecidePlan.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Driver/ExplainPlan.h"
@@ -285,7 +286,8 @@ llvm::Error Compilation::runPasses() {
   passes.printAsTextualPipeline(text);
   std::optional<RecomputeCheck> check;
   bool mayRecompute = !request.config.pipeline.plan.empty() ||
-                      request.config.compile.recompute != "none";
+                      recomputePolicyFor(request.config.compile.recompute,
+                                         /*hasPlan=*/true) != "none";
   if (mayRecompute && request.emit >= Stage::Exec)
     check.emplace(passes, options);
   if (failed(passes.run(*module)))

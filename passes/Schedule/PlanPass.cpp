@@ -1,5 +1,6 @@
 //===- PlanPass.cpp - Chooses the schedule plan ---------------------------===//
 
+#include "fsdp/Config/RecomputePolicy.h"
 #include "fsdp/Schedule/Decisions.h"
 #include "fsdp/Schedule/SemanticDigest.h"
 #include "fsdp/Support/Error.h"
@@ -24,13 +25,14 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     schedule::DecisionPoints points(module);
-    FailureOr<schedule::Decisions> byRule = decideByRule(module, points);
-    if (failed(byRule))
-      return signalPassFailure();
-    schedule::Decisions &decisions = *byRule;
     FailureOr<std::optional<schedule::Plan>> plan = given(module);
     if (failed(plan))
       return signalPassFailure();
+    FailureOr<schedule::Decisions> byRule =
+        decideByRule(module, points, /*hasPlan=*/plan->has_value());
+    if (failed(byRule))
+      return signalPassFailure();
+    schedule::Decisions &decisions = *byRule;
     if (*plan)
       if (llvm::Error error = decisions.apply(std::move(**plan), points)) {
         module.emitError("the plan ")
@@ -89,19 +91,20 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
   }
 
   FailureOr<schedule::Decisions>
-  decideByRule(ModuleOp module, const schedule::DecisionPoints &points) const {
+  decideByRule(ModuleOp module, const schedule::DecisionPoints &points,
+               bool hasPlan) const {
     try {
-      return schedule::Decisions::byRule(points, options());
+      return schedule::Decisions::byRule(points, options(hasPlan));
     } catch (const Error &error) {
       return module.emitError(error.what());
     }
   }
 
-  schedule::PlannerOptions options() const {
+  schedule::PlannerOptions options(bool hasPlan) const {
     schedule::PlannerOptions options;
     options.units = units;
     options.reshard = reshard;
-    options.recompute = recompute;
+    options.recompute = recomputePolicyFor(recompute, hasPlan);
     options.bucket = bucket;
     options.overlap = overlap;
     options.prefetch = prefetch;

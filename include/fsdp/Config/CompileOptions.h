@@ -403,9 +403,9 @@ struct CompileOptions {
     Bucketing bucket = Bucketing::Block;
     Overlap overlap = Overlap::Block;
     Fusion fuse = Fusion::Chains;
-    /// See parseRecomputePolicy. ReshardPolicy decides about gathered
+    /// See recomputePolicyFor. ReshardPolicy decides about gathered
     /// parameters.
-    std::string recompute = "none";
+    std::string recompute = "auto";
     AccumulateGathers accumulateGathers = AccumulateGathers::Repeat;
     AccumulateReduce accumulateReduce = AccumulateReduce::Every;
     AccumulateProducts accumulateProducts = AccumulateProducts::Round;

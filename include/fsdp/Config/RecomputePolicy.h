@@ -35,7 +35,8 @@ struct RecomputePolicy {
 /// What compile.recompute means, for help and reference.
 inline constexpr const char *kRecomputeDoc =
     "values that the backward pass computes again instead of keeping "
-    "them; none; free: activation functions, products and norms of kept "
+    "them; auto: free, but beside a plan none, because a plan says it "
+    "itself; none; free: activation functions, products and norms of kept "
     "values in blocks, for almost no time; full: all of a block but its "
     "results, for about a quarter more operations; every-N: full in "
     "every N-th block; selective, or eager: all but attention, "
@@ -50,7 +51,12 @@ inline constexpr const char *kRecomputeDoc =
 /// whoever compares them: "none", "free", "every-2".
 const std::vector<std::string> &knownRecomputePolicies();
 
-/// What `text` says. Throws fsdp::Error, which lists what can be said.
+/// The policy that `text` stands for: "auto" is "free", and "none" where
+/// `hasPlan`, because a plan says what is computed again.
+std::string recomputePolicyFor(const std::string &text, bool hasPlan);
+
+/// What `text`, a policy, says. Throws fsdp::Error, which lists what can be
+/// said.
 RecomputePolicy parseRecomputePolicy(const std::string &text);
 
 /// What the compiler calls the op that PyTorch calls `name`: "linear" for

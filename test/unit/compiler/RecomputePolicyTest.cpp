@@ -102,6 +102,14 @@ TEST_F(RecomputePolicies, ListsTakeNamesOfOpsAndOfPyTorch) {
                                    "layers.3.ffn_norm rms_norm"}));
 }
 
+TEST_F(RecomputePolicies, AutoIsFreeButNoneBesideAPlan) {
+  EXPECT_EQ(recomputePolicyFor("auto", /*hasPlan=*/false), "free");
+  EXPECT_EQ(recomputePolicyFor("auto", /*hasPlan=*/true), "none");
+  for (const char *named : {"none", "free", "every-2", "half"})
+    for (bool hasPlan : {false, true})
+      EXPECT_EQ(recomputePolicyFor(named, hasPlan), named);
+}
+
 TEST_F(RecomputePolicies, WhatMatchesNothingIsNamed) {
   EXPECT_EQ(
       errorOf("save:linear|gelu")
@@ -118,7 +126,7 @@ TEST_F(RecomputePolicies, WhatMatchesNothingIsNamed) {
   for (const char *bad : {"", "half", "Full", "every-", "every-0", "every--1",
                           "every-2x", "every-99999999999999999999", "save:",
                           "save:a||b", "recompute:::silu", "save:layers.0::"})
-    EXPECT_NE(errorOf(bad).find("; say none, free, full, every-N, "),
+    EXPECT_NE(errorOf(bad).find("; say auto, none, free, full, every-N, "),
               std::string::npos)
         << bad;
 }
