@@ -68,16 +68,23 @@ static void forwardSignal(int signal) {
 }
 
 static void handleSignals() {
+  // Whoever starts a job may have blocked them, and its children inherit that.
+  sigset_t handled;
+  sigemptyset(&handled);
+  sigaddset(&handled, SIGCHLD);
   struct sigaction action{};
   action.sa_handler = forwardSignal; // no SA_RESTART: poll returns at once
   for (int signal : kStopSignals)
-    if (!isIgnored(signal))
+    if (!isIgnored(signal)) {
       sigaction(signal, &action, nullptr);
+      sigaddset(&handled, signal);
+    }
   // The end of a process interrupts poll.
   struct sigaction wake{};
   wake.sa_handler = [](int) {};
   wake.sa_flags = SA_RESTART; // which poll never is
   sigaction(SIGCHLD, &wake, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
 }
 
 /// Writing to a reader that has gone becomes an error. Returns whether it was

@@ -74,11 +74,14 @@ def check_errors(run, work):
 
 
 def check_ignored(run, folder):
-    """Signals that are ignored do not end a job, whoever of it gets them."""
+    """Signals that are ignored do not end a job, whoever of it gets them. One
+    that was blocked where the job was started does."""
     ignored = [signal.SIGINT, signal.SIGHUP]
     before = {number: signal.signal(number, signal.SIG_IGN)
               for number in ignored}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     job = Job(run + ["-n", "2", "--job.dump_folder", folder], folder, {})
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number, handler in before.items():
         signal.signal(number, handler)
     for number in ignored:
