@@ -97,9 +97,15 @@ private:
                  costs.model.machine().name.c_str(),
                  static_cast<long long>(problem.ranks),
                  formatBytes(budget).c_str(), static_cast<long long>(budget));
+    const Row &standard = *llvm::find_if(rows, [](const Row &row) {
+      return row.name == recomputePolicyFor("auto", /*hasPlan=*/false);
+    });
     if (none.arena <= budget)
       appendFormat(text, "fits as it is: %s when nothing is computed again\n",
                    formatBytes(none.arena).c_str());
+    else if (standard.arena <= budget)
+      appendFormat(text, "fits as it is: %s by the default (%s)\n",
+                   formatBytes(standard.arena).c_str(), standard.name.c_str());
     appendFormat(
         text,
         "fits in %s: a step takes %.1f ms, %+.1f ms (%+.1f %%) against "

@@ -31,6 +31,8 @@ from training_speed import RANKS, TYPES, Benchmark, describe_machine
 PLANS = ("rule", "full", "never", "two blocks", "auto small", "auto large")
 # Of the bytes between the arena with full recomputation and the rule's.
 BUDGETS = {"auto small": 0.4, "auto large": 1.3}
+# Plans that are not about values: they differ in nothing else.
+SAVED = ["--compile.recompute", "none"]
 APART = 0.03
 
 
@@ -77,9 +79,9 @@ class Foresight(Benchmark):
             path = self.work / f"pairs-{model}.json"
             layers = {"S": 8, "L": 2}[model]
             path.write_text(json.dumps(pairs_of_blocks(layers)))
-            return ["--plan", path]
-        return {"rule": [], "full": ["--compile.recompute", "full"],
-                "never": ["--parallelism.fsdp_reshard_after_forward", "never"]}[plan]
+            return [*SAVED, "--plan", path]
+        return {"rule": SAVED, "full": ["--compile.recompute", "full"],
+                "never": [*SAVED, "--parallelism.fsdp_reshard_after_forward", "never"]}[plan]
 
     def prepare(self, case):
         model, dtype, plan = case

@@ -25,7 +25,8 @@ PLANS = [
          recompute="free"),
     dict(mode="fully_shard", bucket="block", overlap="none", reshard="always",
          recompute="full"),
-    dict(mode="fully_shard", bucket="block", overlap="block", reshard="default"),
+    dict(mode="fully_shard", bucket="block", overlap="block", reshard="default",
+         recompute="auto"),
     # By hand: one gather moved, two buckets merged, a third split, and values
     # computed again.
     dict(mode="fully_shard", bucket="block", overlap="block", reshard="default",

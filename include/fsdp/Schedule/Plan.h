@@ -60,7 +60,7 @@ enum class UnitPolicy {
 struct PlannerOptions {
   UnitPolicy units = UnitPolicy::Block;
   ReshardPolicy reshard = ReshardPolicy::Default;
-  std::string recompute = "none"; ///< See parseRecomputePolicy.
+  std::string recompute = "none"; ///< A policy: see parseRecomputePolicy.
   bool bucket = true;
   bool overlap = true;
   int64_t prefetch = 1;
