@@ -221,14 +221,15 @@ static void checkPlanner(const CompileCommand &options, const RunConfig &config,
     refuse("decides itself; leave out --plan, or compile.plan");
   if (options.programsOnly.value_or(false))
     refuse("is for training; leave it out with --programs-only");
-  if (config.compile.recompute != "auto" && config.compile.recompute != "none")
+  if (recomputePolicyFor(config.compile.recompute, /*hasPlan=*/true) != "none")
     refuse("decides what is computed again; leave out compile.recompute");
 }
 
 /// Adds what is wrong with the policy of recomputation.
 static void checkRecompute(const RunConfig &config, ConfigErrors &errors) {
   try {
-    parseRecomputePolicy(recomputePolicyFor(config.compile.recompute, false));
+    parseRecomputePolicy(
+        recomputePolicyFor(config.compile.recompute, /*hasPlan=*/false));
   } catch (const Error &error) {
     errors.add(error.what(), "compile.recompute");
   }
