@@ -121,6 +121,13 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
         options.compile.accumulateProducts == AccumulateProducts::Add;
     pm.addNestedPass<func::FuncOp>(createSumBlocks(sums));
   }
+  // What the backward pass may gather again is known: the programs of a step,
+  // and what they read.
+  if (options.pipeline.train && options.parallelism.fsdpReshardRanks > 1) {
+    ReshardOptions reshard;
+    reshard.ranks = options.parallelism.fsdpReshardRanks;
+    pm.addPass(createReshard(reshard));
+  }
 }
 
 //===----------------------------------------------------------------------===//

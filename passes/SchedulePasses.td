@@ -8,6 +8,36 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Reshard : Pass<"fsdp-reshard", "::mlir::ModuleOp"> {
+  let summary = "Lets the backward pass gather parameters inside smaller groups";
+  let description = [{
+    Where a program trains, each gathered parameter that the backward pass needs leaves a shard, over
+    `ranks` consecutive ranks of the data axes, when the forward pass has used it. fsdp-remat gathers from these
+    shards, so that what is gathered again does not leave a node. It is what an integer `reshard_after_forward`
+    does in PyTorch's FSDP2, and the secondary partition of ZeRO++.
+
+    ```mlir
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] …                           // 8 ranks
+    %y = nn.linear %x, %w …                                                  // its last use
+    %k = fsdp.shard_of %w on @mesh["dp_shard":(2)4] dim 0 {regathered} …     // kept until the backward pass
+    ```
+
+    Which parameters are gathered again is decided as without the pass (fsdp-plan). The shards are in the type
+    of the gathered tensor, and a rank keeps 1/`ranks` of it. No bit of the result changes.
+
+    With several data axes these are ranks of the innermost ones; tensor axes stay whole. What no more than
+    `ranks` ranks of data axes shard is gathered again as in the forward pass.
+
+    Errors are: `ranks` that are no part of the data axes, as 3 of 4 ranks, or 4 of 2 x 3.
+
+    Requires fsdp-expand, and comes before fsdp-address.
+  }];
+  let dependentDialects = ["::fsdp::dist::FsdpDialect"];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", "0", "Consecutive ranks of the data axes that gather again together; 0: all">
+  ];
+}
+
 def Address : Pass<"fsdp-address", "::mlir::func::FuncOp"> {
   let summary = "Writes the address of every op that a plan can name";
   let description = [{
@@ -109,7 +139,8 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
     them. Reshard-after-forward is recomputation: a gather is cloned with the casts and reshapes before it.
     Moves of elements that pass such a value on are cloned too. If one recomputed value needs another, its
     clone uses the clone of the other. Everything else that a clone needs is kept and goes through
-    nn.recompute_from, so that CSE does not merge the clone with the original.
+    nn.recompute_from, so that CSE does not merge the clone with the original. Where a gathered tensor has a
+    shard that is `regathered` (fsdp-reshard), the clone gathers that shard, over its axes.
 
     Clones never add reductions of gradients. A clone belongs to the module of its original. Its address is
     that of the original with the phase "again", and its decision is the `again` of the original's decision. A

@@ -115,6 +115,10 @@ namespace fsdp::dist {
 /// The first parameter that a collective moves; empty if none.
 llvm::StringRef firstParameterOf(mlir::Operation *op);
 
+/// The shard of what `gather` gives from which the backward pass gathers it
+/// again; null if it does so as the forward pass.
+ShardOfOp regatheredShardOf(mlir::Operation *gather);
+
 /// What fsdp.origin of `op` says; null if it has none.
 OriginAttr originOf(mlir::Operation *op);
 

@@ -15,6 +15,15 @@ StringRef fsdp::dist::firstParameterOf(Operation *op) {
   return first ? first.getValue() : StringRef();
 }
 
+ShardOfOp fsdp::dist::regatheredShardOf(Operation *gather) {
+  if (isa<AllGatherOp>(gather) && gather->getNumResults() == 1)
+    for (Operation *user : gather->getUsers())
+      if (auto shard = dyn_cast<ShardOfOp>(user);
+          shard && shard.getRegathered())
+        return shard;
+  return {};
+}
+
 /// What a rank sends if every one of the others gets one of `ranks` equal parts
 /// of `tensors`.
 static int64_t bytesToOthers(TypeRange tensors, int64_t ranks) {

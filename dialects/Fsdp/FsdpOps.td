@@ -107,13 +107,23 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
     Shard c of the dimension, where c is the rank's coordinate over `axes`, the first one slowest. The shard is
     padded with zeros to ceil(size / parts). Nothing travels.
 
-    Example: `%s = fsdp.shard_of %x on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>`
+    `regathered` says that the tensor is a gathered parameter, and that the backward pass, where it gathers it
+    again, does so from these shards: over `axes` alone. fsdp-reshard writes it, fsdp-remat applies it and
+    takes it away.
+
+    Examples:
+    ```mlir
+    %s = fsdp.shard_of %x on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+    %w = fsdp.all_gather %v on @mesh["dp_shard"] dim 0 : tensor<2x8xbf16> -> tensor<8x8xbf16>
+    %k = fsdp.shard_of %w on @mesh["dp_shard":(2)2] dim 0 {regathered} : tensor<8x8xbf16> -> tensor<4x8xbf16>
+    ```
 
     Constraints: 1. mesh and axes exist; 2. the element types are equal, and so are the sizes outside `dim`;
-    along `dim` the result has the size ceil(size / parts).
+    along `dim` the result has the size ceil(size / parts); 3. with `regathered` the operand is what an
+    fsdp.all_gather of one tensor along `dim` gives, and its only such shard.
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
-      Fsdp_AxesAttr:$axes, I64Attr:$dim);
+      Fsdp_AxesAttr:$axes, I64Attr:$dim, UnitAttr:$regathered);
   let results = (outs Fsdp_Tensor:$result);
   let assemblyFormat = [{
     $input `on` $mesh `` custom<Axes>($axes) `dim` $dim attr-dict `:` type($input) `->` type($result)

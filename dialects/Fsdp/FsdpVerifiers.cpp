@@ -148,6 +148,20 @@ static LogicalResult verifyShardSize(Operation *op, RankedTensorType full,
                                      RankedTensorType shard, int64_t dim,
                                      int64_t parts);
 
+static LogicalResult verifyRegathered(ShardOfOp op) {
+  if (!op.getRegathered())
+    return success();
+  auto gather = op.getInput().getDefiningOp<AllGatherOp>();
+  if (!gather || gather->getNumResults() != 1 || gather.getDim() != op.getDim())
+    return op.emitOpError("is 'regathered', but its operand is not what an "
+                          "all_gather of one tensor along dim ")
+           << op.getDim() << " gives";
+  if (regatheredShardOf(gather) != op)
+    return op.emitOpError(
+        "is 'regathered', and so is another shard of the same tensor");
+  return success();
+}
+
 LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<MeshOp> mesh =
       verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
@@ -158,8 +172,10 @@ LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("cannot take the shard ") << shard << " of " << full;
   if (failed(verifyOutsideDim(*this, full, shard, getDim())))
     return failure();
-  return verifyShardSize(*this, full, shard, getDim(),
-                         mesh->sizeOf(axisRefs(getAxes())));
+  if (failed(verifyShardSize(*this, full, shard, getDim(),
+                             mesh->sizeOf(axisRefs(getAxes())))))
+    return failure();
+  return verifyRegathered(*this); // 3
 }
 
 //===----------------------------------------------------------------------===//

@@ -116,6 +116,30 @@ void fsdp::checkNodeSize(const RunConfig &config, int64_t ranks,
              key);
 }
 
+void fsdp::checkReshardRanks(const RunConfig &config, ConfigErrors &errors) {
+  const char *const key = "parallelism.fsdp_reshard_ranks";
+  int64_t ranks = config.parallelism.fsdpReshardRanks;
+  if (ranks == 0 || errors.concern("parallelism."))
+    return;
+  const char *problem = nullptr;
+  if (ranks == 1)
+    problem = " would keep parameters whole; that is "
+              "parallelism.fsdp_reshard_after_forward = \"never\"";
+  else if (config.parallelism.fsdpReshardAfterForward == ReshardPolicy::Never)
+    problem = " is about parameters that are gathered again, and with "
+              "parallelism.fsdp_reshard_after_forward = \"never\" none is; "
+              "leave one of them out";
+  else if (microbatches(config) > 1 &&
+           config.compile.accumulateGathers == AccumulateGathers::Keep)
+    problem = " is about parameters that are gathered again, and with "
+              "compile.accumulate_gathers = \"keep\" none is; leave one of "
+              "them out";
+  if (problem)
+    errors.add((config.origin.count(key) ? config.origin.at(key) + ": " : "") +
+                   key + " = " + std::to_string(ranks) + problem,
+               key);
+}
+
 void fsdp::checkLossChunks(const RunConfig &config, ConfigErrors &errors) {
   const char *const key = "compile.loss_chunks";
   // Sizes that are wrong by themselves have no product.

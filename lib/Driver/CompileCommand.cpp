@@ -299,6 +299,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);
+  checkReshardRanks(config, errors);
   bool isTraced = options.input.empty();
   if (isTraced) {
     checkModel(config, errors);

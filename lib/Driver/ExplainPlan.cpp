@@ -288,8 +288,9 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
                                               const simulation::Costs &costs) {
   QuietPlanning quiet(module);
   CompileOptions options = given;
-  if (llvm::Error error = decideCopies(module, options, costs))
-    return std::move(error);
+  if (mayDecideSettings(options, costs.model))
+    if (auto found = decideSettings(module, options, costs); !found)
+      return found.takeError();
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);
   if (!planning)
@@ -305,5 +306,9 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
     *text = "without compile.compute_copy: copies of parameters take more time "
             "than they save, or do not fit\n" +
             *text;
+  if (int64_t ranks = options.parallelism.fsdpReshardRanks;
+      ranks != given.parallelism.fsdpReshardRanks)
+    *text = "with parallelism.fsdp_reshard_ranks = " + std::to_string(ranks) +
+            ": parameters are gathered again inside nodes\n" + *text;
   return std::move(*text);
 }

@@ -103,6 +103,15 @@ std::optional<FoundPlan> findPlan(const PlanTrials &trials,
                                   problem::ScheduleDecider &decider,
                                   int64_t budget);
 
+/// Whether decideSettings has anything to choose.
+bool mayDecideSettings(const CompileOptions &options, const CostModel &model);
+
+/// The plan that decidePlan finds, or none where nothing fits, and the settings
+/// that it is for.
+llvm::Expected<std::optional<FoundPlan>>
+decideSettings(mlir::ModuleOp module, CompileOptions &options,
+               const simulation::Costs &costs);
+
 } // namespace fsdp
 
 #endif // FSDP_LIB_DRIVER_PLANTRIALS_H

@@ -237,15 +237,20 @@ static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
 }
 
 llvm::Error Compilation::decide() {
-  CostModel model(loadMachine(options.compile.machine));
-  if (llvm::Error error = decideCopies(*module, options, {model}))
+  if (llvm::Error error = decidePlan(*module, options))
     return error;
   if (options.compile.computeCopy != request.config.compile.computeCopy)
     llvm::errs() << "fsdp-compile: note: compile.plan = auto leaves out "
                     "compile.compute_copy: in this budget copies of parameters "
                     "take more time than they save, or do not fit; its plan is "
                     "for --compile.compute_copy false\n";
-  return decidePlan(*module, options);
+  int64_t ranks = options.parallelism.fsdpReshardRanks;
+  if (ranks != request.config.parallelism.fsdpReshardRanks)
+    llvm::errs() << "fsdp-compile: note: compile.plan = auto gathers "
+                    "parameters again inside nodes; its plan is for "
+                    "--parallelism.fsdp_reshard_ranks "
+                 << ranks << '\n';
+  return llvm::Error::success();
 }
 
 llvm::Error Compilation::runPasses() {

@@ -97,6 +97,11 @@ static bool narrows(Operation *op) {
          getElementTypeOrSelf(op->getResult(0)).isBF16();
 }
 
+static bool isRegathered(Operation *op) {
+  auto shard = dyn_cast<dist::ShardOfOp>(op);
+  return shard && shard.getRegathered();
+}
+
 static uint16_t flagsOf(Operation *op) {
   bool moves = nn::movesElements(op);
   auto join = dyn_cast<nn::ConcatOp>(op);
@@ -109,7 +114,8 @@ static uint16_t flagsOf(Operation *op) {
       {problem::kMovable, moves || isa<dist::ShardOfOp>(op)},
       {problem::kReadByLibrary, op->hasTrait<nn::ReadByLibrary>()},
       {problem::kNarrows, narrows(op)},
-      {problem::kContiguous, join && nn::hasContiguousParts(join)}};
+      {problem::kContiguous, join && nn::hasContiguousParts(join)},
+      {problem::kRegathered, isRegathered(op)}};
   uint16_t all = 0;
   for (auto [flag, isSet] : flags)
     all |= isSet ? flag : 0;
@@ -178,6 +184,8 @@ private:
   LogicalResult describeCollective(dist::CollectiveOpInterface op,
                                    problem::Op &into,
                                    problem::Program &program);
+  void describeRegathered(dist::ShardOfOp shard, problem::Op &into,
+                          problem::Program &program);
   problem::RankGroup groupOf(ArrayAttr axes);
   void addSteps();
   void addTokens();
@@ -298,6 +306,8 @@ LogicalResult ProblemBuilder::addOp(Operation *op, problem::Program &program) {
   if (failed(describe(op, into, program)))
     return failure();
   program.ops.push_back(into);
+  if (into.is(problem::kRegathered))
+    program.linkRegathered(program.ops.back());
   return success();
 }
 
@@ -305,6 +315,8 @@ LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
                                        problem::Program &program) {
   if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
     return describeCollective(collective, into, program);
+  if (into.is(problem::kRegathered))
+    describeRegathered(cast<dist::ShardOfOp>(op), into, program);
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
     std::optional<int64_t> offset = nn::contiguousOffset(slice);
     int64_t bytes =
@@ -380,6 +392,32 @@ LogicalResult ProblemBuilder::describeCollective(dist::CollectiveOpInterface op,
   into.bytes = nn::bytesOfOperandsAndResults(op);
   program.collectives.push_back(collective);
   return success();
+}
+
+/// The gather that fsdp-remat produces: that of the operand, over the axes of
+/// the shard.
+void ProblemBuilder::describeRegathered(dist::ShardOfOp shard,
+                                        problem::Op &into,
+                                        problem::Program &program) {
+  auto gather = shard.getInput().getDefiningOp<dist::AllGatherOp>();
+  const problem::Op &repeated =
+      program.ops[program.values[values.lookup(shard.getInput())].def];
+  problem::Collective collective = program.collective(repeated);
+  collective.ranks = mesh.sizeOf(dist::axisRefs(shard.getAxes()));
+  collective.group = built.internGroup(groupOf(shard.getAxes()));
+  collective.wireBytes = dist::wireBytesOf(
+      dist::CollectiveKind::AllGather, shard.getResult().getType(),
+      shard.getInput().getType(), collective.ranks);
+  MergeKey key = mergeKeyOf(gather);
+  NamedAttrList attributes(cast<DictionaryAttr>(std::get<1>(key)));
+  attributes.set(gather.getAxesAttrName(), shard.getAxesAttr());
+  std::get<1>(key) = attributes.getDictionary(shard.getContext());
+  collective.key = keys.try_emplace(key, keys.size()).first->second;
+  int64_t elements = shard.getType().getNumElements();
+  collective.items = {Id(program.items.size()), 1};
+  program.items.push_back({elements, elements * collective.ranks});
+  into.detail = program.collectives.size();
+  program.collectives.push_back(collective);
 }
 
 //===----------------------------------------------------------------------===//

@@ -96,6 +96,8 @@ private:
     Digest term = termOf(op, op.getOperands());
     for (auto [i, result] : llvm::enumerate(op.getResults()))
       terms[result] = Mixer().add(term).add(i).get();
+    if (auto shard = dyn_cast<dist::ShardOfOp>(op))
+      shards[terms[shard.getResult()]] = shard;
     if (writes(op))
       addWrite(op, term);
   }
@@ -135,10 +137,26 @@ private:
   void followEach(Operation &op) {
     for (auto [operand, result] :
          llvm::zip_equal(op.getOperands(), op.getResults()))
-      terms[result] = Mixer()
-                          .add(termOf(op, operand))
-                          .add(digests.of(result.getType()))
-                          .get();
+      if (std::optional<Digest> whole = wholeOf(op, operand, result))
+        terms[result] = *whole;
+      else
+        terms[result] = Mixer()
+                            .add(termOf(op, operand))
+                            .add(digests.of(result.getType()))
+                            .get();
+  }
+
+  /// What every rank has, sharded and gathered over the same ranks along the
+  /// same dimension, is what it was.
+  std::optional<Digest> wholeOf(Operation &op, Value operand, Value result) {
+    auto gather = dyn_cast<dist::AllGatherOp>(op);
+    dist::ShardOfOp shard = shards.lookup(terms.lookup(operand));
+    if (!gather || !shard || gather.getMeshAttr() != shard.getMeshAttr() ||
+        gather.getAxesAttr() != shard.getAxesAttr() ||
+        gather.getDim() != shard.getDim() ||
+        result.getType() != shard.getInput().getType())
+      return std::nullopt;
+    return terms.lookup(shard.getInput());
   }
 
   void followReturn(Operation &op) {
@@ -211,6 +229,8 @@ private:
 
   DenseMap<Value, Digest> terms;
   DenseMap<Operation *, SmallVector<Digest>> futures;
+  /// By the terms of their results.
+  DenseMap<Digest, dist::ShardOfOp> shards;
   Digests digests;
   /// How often a tensor of the model has been written.
   llvm::StringMap<uint64_t> version;

@@ -28,12 +28,15 @@ GroupShape fsdp::simulation::shapeOf(const Problem &problem,
 
 CollectiveCall fsdp::simulation::callOf(const Problem &problem,
                                         const Program &program,
-                                        const std::vector<Id> &ops,
+                                        const std::vector<Member> &members,
                                         const Costs &costs) {
-  const Collective &first = program.collective(program.ops[ops.front()]);
+  auto collectiveOf = [&](const Member &member) -> const Collective & {
+    return program.collective(program.ops[member.op], member.isAgain);
+  };
+  const Collective &first = collectiveOf(members.front());
   CheckedSize elements = 0;
-  for (Id op : ops) {
-    const Collective &collective = program.collective(program.ops[op]);
+  for (const Member &member : members) {
+    const Collective &collective = collectiveOf(member);
     for (Id i = collective.items.begin; i < collective.items.end(); ++i) {
       const rt::CollectiveItem &item = program.items[i];
       elements += collective.isGather()
@@ -164,7 +167,7 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
                                       const Costs &costs) {
   const Op &op = program.ops[number];
   if (op.kind == OpKind::Collective)
-    return costs.model.collective(callOf(problem, program, {number}, costs));
+    return costs.model.collective(callOf(problem, program, {{number}}, costs));
   if (!isWork(op.kind) || (op.kind == OpKind::Box && op.detail >= 0))
     return Duration();
   if (op.math != kNone)
@@ -193,10 +196,10 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
   if (step.kind == StepKind::Await)
     return Duration();
   if (step.collective != CollectiveRole::None) {
-    std::vector<Id> ops;
-    for (Id i = step.members.begin; i < step.members.end(); ++i)
-      ops.push_back(sequence.members[i].op);
-    return model.collective(callOf(problem, program, ops, costs));
+    auto members = sequence.members.begin();
+    return model.collective(callOf(
+        problem, program,
+        {members + step.members.begin, members + step.members.end()}, costs));
   }
   bool isEager = model.profile().kernels.pointwise == PointwiseKernels::Eager;
   if (step.members.count > 1 && isEager)

@@ -45,12 +45,13 @@ fsdp::simulation::collectiveRowsOf(const Report &report) {
       if (step.collective == CollectiveRole::None ||
           step.kind == StepKind::Await)
         continue;
-      std::vector<Id> ops;
-      for (Id at = step.members.begin; at < step.members.end(); ++at)
-        ops.push_back(ran.sequence.members[at].op);
+      auto members = ran.sequence.members.begin();
       CollectiveRow row;
       row.address = nameOf(report.problem, program, ran.sequence, step);
-      row.call = callOf(report.problem, program, ops, report.costs);
+      row.call =
+          callOf(report.problem, program,
+                 {members + step.members.begin, members + step.members.end()},
+                 report.costs);
       row.times = ran.times;
       const Interval &interval = ran.timeline.intervals[i];
       row.time = Duration::ofPicoseconds(interval.end.picoseconds() -

@@ -70,15 +70,22 @@ private:
   }
 
   /// Clones `op` and the casts and reshapes that feed it, for its uses in the
-  /// backward pass. What feeds those goes through nn.recompute_from, so that
+  /// backward pass; of a gather with a regathered shard a gather of that. What
+  /// feeds those goes through nn.recompute_from, so that
   /// CSE never merges the clone with the original.
   void clone(Operation *op) {
     builder.setInsertionPoint(place.lookup(op));
     nn::ModuleScope scope(builder, nn::moduleOf(op));
     IRMapping mapping;
-    for (Value operand : op->getOperands())
-      mapping.map(operand, cloneOperand(operand, mapping));
+    dist::ShardOfOp shard = dist::regatheredShardOf(op);
+    if (shard)
+      mapping.map(op->getOperand(0), cloneOperand(shard.getResult(), mapping));
+    else
+      for (Value operand : op->getOperands())
+        mapping.map(operand, cloneOperand(operand, mapping));
     Operation *copy = builder.clone(*op, mapping);
+    if (shard)
+      cast<dist::AllGatherOp>(copy).setAxesAttr(shard.getAxesAttr());
     rename(op, copy);
     LDBG() << "computes again before op " << number.lookup(place.lookup(op))
            << ": " << *op;
@@ -160,6 +167,8 @@ struct RematPass : fsdp::impl::RematBase<RematPass> {
       auto seeds = program.block.getOps<nn::SeedOp>();
       if (!seeds.empty())
         Recomputer(program).run(*seeds.begin());
+      for (auto shard : program.block.getOps<dist::ShardOfOp>())
+        shard.setRegathered(false);
       return success();
     };
     if (failed(applyPlan(getOperation(), apply)))

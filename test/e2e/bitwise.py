@@ -13,7 +13,7 @@ from support.tensors import full_tensor, read_safetensors
 
 # The first is the reference: whole parameters, one collective per tensor, no
 # overlap, one kernel per op. Each other changes several choices at once;
-# together they cover all.
+# together they cover all. `again`: of four ranks so many gather again together.
 PLANS = [
     dict(mode="replicate", bucket="none", overlap="none", reshard="default",
          fuse="none"),
@@ -22,15 +22,15 @@ PLANS = [
     dict(mode="fully_shard", bucket="none", overlap="none", reshard="never",
          recompute="every-2"),
     dict(mode="fully_shard", bucket="none", overlap="block", reshard="always",
-         recompute="free"),
+         recompute="free", again=2),
     dict(mode="fully_shard", bucket="block", overlap="none", reshard="always",
-         recompute="full"),
+         recompute="full", again=2),
     dict(mode="fully_shard", bucket="block", overlap="block", reshard="default",
          recompute="auto"),
     # By hand: one gather moved, two buckets merged, a third split, and values
     # computed again.
     dict(mode="fully_shard", bucket="block", overlap="block", reshard="default",
-         rules=[
+         again=2, rules=[
              {"match": "fwd layers.2 all_gather",
               "start_after": "fwd layers.0.attention attention"},
              {"match": "fwd {tok_embeddings,layers.0} all_gather",
@@ -68,6 +68,8 @@ def train(text, work, ranks, precision, plan):
         "--compile.fuse", plan.get("fuse", "chains"),
         "--compile.recompute", plan.get("recompute", "none"),
         "--parallelism.fsdp_reshard_after_forward", plan["reshard"]]
+    if ranks == 4:
+        options += ["--parallelism.fsdp_reshard_ranks", str(plan.get("again", 0))]
     path = []
     if "rules" in plan:
         path = ["--plan", f"{work}/plan.json"]

@@ -50,7 +50,11 @@ class Mesh:
             "--parallelism.data_parallel_replicate_degree", str(REPLICATE)]
 
     def options(self, mode, bucket, overlap, reshard):
+        # Whole parameters are gathered again along the inner axis.
+        whole = mode == "fully_shard" and reshard != "never"
+        again = self.shard if whole else 0
         return self.settings + [
+            "--parallelism.fsdp_reshard_ranks", str(again),
             "--compile.mode", mode, "--compile.bucket", bucket,
             "--compile.overlap", overlap,
             "--parallelism.fsdp_reshard_after_forward", reshard]

@@ -354,6 +354,7 @@ struct CompileOptions {
     bool sequenceParallel = true, disableLossParallel = false;
     std::string placementPolicy; // a TOML file; empty: the plan of the family
     ReshardPolicy fsdpReshardAfterForward = ReshardPolicy::Default;
+    int64_t fsdpReshardRanks = 0; // 0: those of the forward pass
 
     void describe(OptionTable &table) {
       table.decide(Decides::Artifact);
@@ -395,6 +396,11 @@ struct CompileOptions {
                "which parameters the backward pass gathers again; default: all "
                "but the bucket that the forward pass uses last")
           .inTorchtitan("\"default\"");
+      table.add("parallelism.fsdp_reshard_ranks", fsdpReshardRanks, 0,
+                kMaxRanks,
+                "consecutive ranks, as those of a node, from which the "
+                "backward pass gathers parameters again: each keeps its part "
+                "of them; with the same bits; 0: from all that shard them");
     }
   } parallelism;
 

@@ -440,6 +440,10 @@ std::string resolveConfig(RunConfig &config, int64_t ranks);
 void checkNodeSize(const RunConfig &config, int64_t ranks,
                    ConfigErrors &errors);
 
+/// Checks that parameters are gathered again where
+/// parallelism.fsdp_reshard_ranks says from how many ranks.
+void checkReshardRanks(const RunConfig &config, ConfigErrors &errors);
+
 /// Checks that compile.loss_chunks divides the rows that a rank of a traced
 /// model has.
 void checkLossChunks(const RunConfig &config, ConfigErrors &errors);

@@ -20,13 +20,13 @@ llvm::Expected<problem::Problem> problemFor(mlir::ModuleOp module,
 /// plans the arena, and decides again with fewer bytes where buffers do not
 /// pack without gaps. Fails, with the largest buffers of the plan that needs
 /// least, where no plan fits. An error without text has been printed.
-llvm::Error decidePlan(mlir::ModuleOp module, const CompileOptions &options);
-
-/// Takes compile.compute_copy out of `options` where the step that decidePlan
-/// finds for `module` is faster without copies of parameters, or fits only
-/// then. Without that setting it decides nothing. Errors are decidePlan's.
-llvm::Error decideCopies(mlir::ModuleOp module, CompileOptions &options,
-                         const simulation::Costs &costs);
+///
+/// Two settings that change no bit are decided with it and changed in
+/// `options`: compile.compute_copy is taken out where the step is faster
+/// without copies, or fits only then; parallelism.fsdp_reshard_ranks, where it
+/// is 0 and 5 % of the step might be won, becomes the ranks of a node of the
+/// machine where the step is faster with it.
+llvm::Error decidePlan(mlir::ModuleOp module, CompileOptions &options);
 
 } // namespace fsdp
 

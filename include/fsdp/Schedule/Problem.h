@@ -67,8 +67,10 @@ enum OpFlag : uint16_t {
   kNarrows = 64,       ///< f32 to bf16 and nothing else.
   kContiguous = 128,   ///< Of a Join: its parts lie one after another.
   kCanRecompute = 256, ///< A plan may decide to compute it again.
+  kRegathered = 512,   ///< Of a Work: from its result the backward pass gathers
+                       ///< its operand again, as `detail` says.
 };
-inline constexpr int kOpFlags = 9;
+inline constexpr int kOpFlags = 10;
 
 struct Op {
   OpKind kind = OpKind::Work;
@@ -84,9 +86,9 @@ struct Op {
   Span operands; ///< In Program::operands.
   Span results;  ///< Values, one after another.
   Span states;   ///< In Program::states: the tensors of the model it names.
-  /// Of a Kernel in Problem::kernels, of a Collective in
-  /// Program::collectives; of a Box the byte of the operand at which it begins,
-  /// or -1 where its elements do not lie one after another.
+  /// Of a Kernel in Problem::kernels, of a Collective and of what is
+  /// kRegathered in Program::collectives; of a Box the byte of the operand at
+  /// which it begins, or -1 where its elements do not lie one after another.
   int64_t detail = 0;
   int64_t flops = 0, bytes = 0; ///< bytes: read and written.
   /// What a library needs beside operands and results. Of a Collective it
@@ -168,6 +170,9 @@ struct Collective {
   /// reduction, types. A number.
   Id key = 0;
   Span items; ///< In Program::items, one for each operand.
+  /// Of a gather that the backward pass repeats in another way: the collective
+  /// that it is then, and the value, a shard of its result, that it gathers.
+  Id again = kNone, shard = kNone;
 
   bool isGather() const { return kind == rt::CollectiveKind::AllGather; }
 };
@@ -192,6 +197,13 @@ struct Program {
   const Collective &collective(const Op &op) const {
     return collectives[op.detail];
   }
+  /// What it is as a clone for the backward pass, if it `isAgain`.
+  const Collective &collective(const Op &op, bool isAgain) const {
+    const Collective &one = collective(op);
+    return isAgain && one.again != kNone ? collectives[one.again] : one;
+  }
+  /// Tells the gather that `op`, which is kRegathered, gathers again of `op`.
+  void linkRegathered(const Op &op);
 };
 
 /// Runs of programs that make a step.

@@ -33,7 +33,8 @@ GroupShape shapeOf(const problem::Problem &problem,
 /// Of the collectives that travel together (of one key).
 CollectiveCall callOf(const problem::Problem &problem,
                       const problem::Program &program,
-                      const std::vector<problem::Id> &ops, const Costs &costs);
+                      const std::vector<problem::Member> &members,
+                      const Costs &costs);
 
 /// Of `op` as a kernel or a collective of its own; no time where it is no work.
 Duration durationOf(const problem::Problem &problem,

@@ -102,7 +102,7 @@ private:
 
   void add(const Member &member) {
     const Op &op = program.ops[member.op];
-    const Collective &collective = program.collective(op);
+    const Collective &collective = program.collective(op, member.isAgain);
     TransferKind kind = !collective.isGather() ? TransferKind::Reduce
                         : member.isAgain       ? TransferKind::Again
                                                : TransferKind::Forward;

@@ -14,14 +14,16 @@ TransferTimes::TransferTimes(const Problem &problem, const Candidate &base,
 }
 
 Duration TransferTimes::travel(TransferKind kind, Id begin, Id end) const {
-  std::map<Id, std::vector<Id>> byKey;
+  std::map<Id, std::vector<Member>> byKey;
+  bool isAgain = kind == TransferKind::Again;
   for (Id i = begin; i < end; ++i)
     for (Id op : moved[kind][i].ops)
-      byKey[program.collective(program.ops[op]).key].push_back(op);
+      byKey[program.collective(program.ops[op], isAgain).key].push_back(
+          {op, isAgain});
   Duration all;
-  for (const auto &[key, ops] : byKey)
+  for (const auto &[key, members] : byKey)
     all += costs.model.collective(
-        simulation::callOf(problem, program, ops, costs));
+        simulation::callOf(problem, program, members, costs));
   return all;
 }
 

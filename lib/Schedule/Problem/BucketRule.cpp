@@ -166,6 +166,7 @@ private:
     Id merged = draft.add(NodeKind::Op, draft.nodes[first].op, operands);
     Node &node = draft.nodes[merged];
     node.isAgain = draft.nodes[first].isAgain;
+    node.detail = draft.nodes[first].detail;
     node.decision = draft.nodes[first].decision;
     node.results = {Id(draft.results.size()), Id(results.size())};
     node.list = draft.addList(ops);

@@ -60,6 +60,11 @@ ProgramStart::ProgramStart(const Program &program) : program(program) {
       facts.resize(std::max<size_t>(facts.size(), op.detail + 1));
       facts[op.detail] = {op.name, of.key,   of.order,
                           of.kind, op.phase, of.isGather()};
+      if (of.again != kNone) {
+        facts.resize(std::max<size_t>(facts.size(), of.again + 1));
+        facts[of.again] = facts[op.detail];
+        facts[of.again].key = program.collectives[of.again].key;
+      }
     }
     hasWrites |= op.kind == OpKind::Write;
     if (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update)

@@ -513,14 +513,12 @@ private:
   /// Notes that member `value` of an earlier member is read; false if none
   /// produces it.
   bool needMember(const Id *members, size_t before, Id value) {
-    for (size_t m = 0; m < before; ++m) {
-      const Span results = draft.nodes[members[m]].results;
-      for (Id i = 0; i < results.count; ++i)
-        if (draft.results[results.begin + i] == value) {
+    for (size_t m = 0; m < before; ++m)
+      for (Id i = 0; i < draft.nodes[members[m]].results.count; ++i)
+        if (draft.resultOf(members[m], i) == value) {
           neededResults[m] |= uint32_t(1) << i;
           return true;
         }
-    }
     return false;
   }
 
@@ -536,8 +534,9 @@ private:
     Id count = 0;
     const Id *members = draft.membersOf(node, count);
     for (Id m = 0; m < count; ++m) {
-      const Collective &one = program->collective(program->ops[members[m]]);
-      for (Id i = one.items.begin; i < one.items.end(); ++i)
+      const Op &op = program->ops[members[m]];
+      Span own = program->collective(op, draft.nodes[node].isAgain).items;
+      for (Id i = own.begin; i < own.end(); ++i)
         items.push_back(program->items[i]);
     }
     placeOperands(node);

@@ -320,7 +320,7 @@ private:
     for (int flag = 0; flag < kOpFlags; ++flag)
       if (consume(kFlagWords[flag]))
         op.flags |= 1 << flag;
-    if (op.kind == OpKind::Collective)
+    if (op.kind == OpKind::Collective || op.is(kRegathered))
       parseCollective(op);
     else if (consume("detail"))
       op.detail = integer("the detail", -1, kMaxTensorBytes);
@@ -335,6 +335,8 @@ private:
     end();
     checkOp(op);
     program.ops.push_back(op);
+    if (op.is(kRegathered))
+      program.linkRegathered(op);
   }
 
   void parseAddress(Op &op) {
@@ -444,6 +446,8 @@ private:
         fail("'op " + std::string(kKindWords[unsigned(op.kind)]) + "' has " +
              what);
     };
+    require(!op.is(kRegathered) || op.kind == OpKind::Work,
+            "the flag 'regathered', which is of 'op work'");
     Id operands = op.operands.count, results = op.results.count;
     switch (op.kind) {
     case OpKind::Constant:
@@ -485,9 +489,26 @@ private:
                          operands == problem.programs.back().results.size(),
                      "one operand for each result of the program");
     case OpKind::Work:
+      return checkRegathered(op);
     case OpKind::Collective:
       return;
     }
+  }
+
+  /// A shard of what a gather gives: the only one that it is gathered again
+  /// from.
+  void checkRegathered(const Op &op) const {
+    if (!op.is(kRegathered))
+      return;
+    const Program &program = problem.programs.back();
+    Id def = program.values[program.operand(op, 0)].def;
+    bool isOfGather = def != kNone && program.collective(op).isGather() &&
+                      program.ops[def].kind == OpKind::Collective &&
+                      program.ops[def].results.count == 1;
+    if (!isOfGather || !program.collective(program.ops[def]).isGather() ||
+        program.collective(program.ops[def]).again != kNone)
+      fail("what is 'regathered' is a shard of what a gather of one tensor "
+           "gives, and its only one");
   }
 
   void checkKernel(const Op &op) const {

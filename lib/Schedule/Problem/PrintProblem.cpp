@@ -178,7 +178,7 @@ private:
     for (int flag = 0; flag < kOpFlags; ++flag)
       if ((op.flags >> flag & 1) != 0)
         word(kFlagWords[flag]);
-    if (op.kind == OpKind::Collective)
+    if (op.kind == OpKind::Collective || op.is(kRegathered))
       print(program, program.collective(op));
     else
       field("detail", op.detail);

@@ -69,6 +69,13 @@ Id Problem::internGroup(const RankGroup &group) {
   return internIn(groups, group);
 }
 
+void Program::linkRegathered(const Op &op) {
+  const Op &gather = ops[values[operand(op, 0)].def];
+  Collective &repeated = collectives[gather.detail];
+  repeated.again = Id(op.detail);
+  repeated.shard = op.results.begin;
+}
+
 std::string_view fsdp::problem::phaseName(Phase phase) {
   static constexpr std::string_view kNames[] = {"fwd", "again", "bwd",
                                                 "update"};
@@ -147,7 +154,7 @@ public:
                   {int64_t(op.kind), int64_t(op.phase), int64_t(op.flags),
                    int64_t(op.name), int64_t(op.index), op.flops, op.bytes,
                    op.workspace, int64_t(op.operands.count)});
-      if (op.kind != OpKind::Collective)
+      if (op.kind != OpKind::Collective && !op.is(kRegathered))
         text.push_back(op.detail);
       else
         text.push_back(program.collective(op).key);

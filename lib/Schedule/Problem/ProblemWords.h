@@ -16,8 +16,8 @@ inline constexpr std::string_view kKindWords[] = {
 static_assert(std::size(kKindWords) == kOpKinds);
 
 inline constexpr std::string_view kFlagWords[] = {
-    "addressed", "pure",    "moves",      "cloned",      "movable",
-    "aligned",   "narrows", "contiguous", "recomputable"};
+    "addressed", "pure",    "moves",      "cloned",       "movable",
+    "aligned",   "narrows", "contiguous", "recomputable", "regathered"};
 static_assert(std::size(kFlagWords) == kOpFlags);
 
 inline constexpr std::string_view kAccessWords[] = {"element", "row", "column",

@@ -3,7 +3,8 @@
 // What is decided to be computed again, and the moves of elements that carry it
 // on, is cloned before the first op of the backward pass that uses it, or that
 // uses a clone which does. Casts and reshapes that feed a clone are cloned with
-// it; everything else reaches it through nn.recompute_from.
+// it; everything else reaches it through nn.recompute_from. Of a gather whose
+// result leaves a shard for that, the clone gathers the shard.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
@@ -103,8 +104,7 @@ private:
     return draft.resultOf(copy(producer, operand, at), 0);
   }
 
-  void clone(Id node) {
-    Id at = place[node];
+  void cloneOperands(Id node, Id at) {
     Id count = draft.nodes[node].uses.count;
     // Equal operands stay equal: the last clone counts.
     operands.resize(count);
@@ -114,7 +114,26 @@ private:
         if (draft.operandOf(node, j) == value)
           operands[j] = created;
     }
+  }
+
+  /// A gather that the backward pass repeats with a shard; null for others.
+  const Collective *regathered(Id node) const {
+    if (!draft.isOp(node, OpKind::Collective))
+      return nullptr;
+    const Collective &one = draft.program->collective(draft.op(node));
+    return one.again != kNone ? &one : nullptr;
+  }
+
+  void clone(Id node) {
+    Id at = place[node];
+    const Collective *gather = regathered(node);
+    if (gather)
+      operands.assign(1, cloneOperand(gather->shard, at));
+    else
+      cloneOperands(node, at);
     Id created = copy(node, operands, at);
+    if (gather)
+      draft.nodes[created].detail = gather->again;
     draft.nodes[created].isAgain = true;
     draft.nodes[created].decision = draft.decided->again[node];
     draft.clones.push_back(created);

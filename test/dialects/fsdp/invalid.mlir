@@ -597,6 +597,28 @@ func.func @f(%x: tensor<7xf32>) {
 
 // -----
 
+// fsdp.shard_of 3: what it is a shard of.
+fsdp.mesh @mesh ["a" = 4]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{is 'regathered', but its operand is not what an all_gather of one tensor along dim 0 gives}}
+  %0 = fsdp.shard_of %x on @mesh["a":(2)2] dim 0 {regathered} : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// fsdp.shard_of 3: the only one.
+fsdp.mesh @mesh ["a" = 4]
+func.func @f(%x: tensor<2xf32>) {
+  %0 = fsdp.all_gather %x on @mesh["a"] dim 0 : tensor<2xf32> -> tensor<8xf32>
+  // expected-error @+1 {{is 'regathered', and so is another shard of the same tensor}}
+  %1 = fsdp.shard_of %0 on @mesh["a":(2)2] dim 0 {regathered} : tensor<8xf32> -> tensor<4xf32>
+  %2 = fsdp.shard_of %0 on @mesh["a":(2)2] dim 0 {regathered} : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
 // fsdp.all_to_all 1: axes.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32>) {

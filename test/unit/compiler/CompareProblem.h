@@ -40,7 +40,7 @@ struct ProblemSetting {
   int64_t lossChunks = 1;
   std::string target = "cuda";
   CompileOptions::Compile compile = {}; // but for mode and loss chunks
-  int64_t nodeSize = 0;
+  int64_t nodeSize = 0, reshardRanks = 0;
 };
 
 /// Plans of all kinds of decisions, most of which can be applied.
@@ -225,6 +225,7 @@ public:
     options.compile.mode = setting.mode;
     options.compile.lossChunks = setting.lossChunks;
     options.parallelism.nodeSize = setting.nodeSize;
+    options.parallelism.fsdpReshardRanks = setting.reshardRanks;
     options.pipeline.mesh = setting.mesh;
     options.pipeline.microbatches = setting.microbatches;
     options.pipeline.target = setting.target;

@@ -37,6 +37,7 @@ struct Setting {
   bool overlap = true;
   int64_t lossChunks = 1;
   bool wideProducts = false;
+  int64_t reshardRanks = 0;
 };
 
 std::string toString(const Setting &setting) {
@@ -46,7 +47,10 @@ std::string toString(const Setting &setting) {
          (setting.lossChunks > 1
               ? " in " + std::to_string(setting.lossChunks) + " chunks"
               : "") +
-         (setting.wideProducts ? " wide" : "");
+         (setting.wideProducts ? " wide" : "") +
+         (setting.reshardRanks > 0
+              ? " again from " + std::to_string(setting.reshardRanks)
+              : "");
 }
 
 void PrintTo(const Setting &setting, std::ostream *os) {
@@ -98,6 +102,7 @@ public:
     options.compile.overlap = setting.overlap ? Overlap::Block : Overlap::None;
     options.compile.lossChunks = setting.lossChunks;
     options.compile.wideProducts = setting.wideProducts;
+    options.parallelism.fsdpReshardRanks = setting.reshardRanks;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(
@@ -237,6 +242,7 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
     EXPECT_TRUE(seen.count(name)) << name;
   EXPECT_EQ(seen.count("nn-chunk-loss"), GetParam().lossChunks > 1);
   EXPECT_EQ(seen.count("nn-wide-products"), GetParam().wideProducts);
+  EXPECT_EQ(seen.count("fsdp-reshard"), GetParam().reshardRanks > 1);
   EXPECT_EQ(seen.count("nn-precision"),
             GetParam().type == ParamDtype::BFloat16);
 }
@@ -292,6 +298,21 @@ const Setting kSettings[] = {
      /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/true},
     {"a=3:data", kReplicate, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/true},
+    {"a=4:data", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/2},
+    {"a=2:data,b=3:data", kFull, kBF16, /*tied=*/true, kAlways,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/2, /*wideProducts=*/true,
+     /*reshardRanks=*/3},
+    {"a=4:data,tp=2:tensor", kFull, kBF16, /*tied=*/false, kAlways,
+     /*bucket=*/false,
+     /*overlap=*/false, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/2},
+    {"a=2:data,b=4:data", kHybrid, kF32, /*tied=*/false, kAlways,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/2},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));

@@ -165,6 +165,22 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
                           target,
                           {},
                           2});
+  for (const char *mesh : {"dp_shard=4", "dp_shard=6", "dp_shard=4,tp=2:tensor",
+                           "dp_replicate=2,dp_shard=4"})
+    for (int64_t microbatches : {1, 4})
+      settings.push_back({std::string("again from 2, ") + mesh,
+                          small(3, false),
+                          mesh,
+                          4,
+                          64,
+                          ParamDtype::BFloat16,
+                          ShardMode::Auto,
+                          microbatches,
+                          1,
+                          microbatches == 1 ? "cuda" : "cpu",
+                          {},
+                          0,
+                          2});
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
     applied += tryPlans(setting, seed, 20, 5);
