@@ -107,9 +107,9 @@ def Plan : Pass<"fsdp-plan", "::mlir::ModuleOp"> {
     where most is alive. `file` reads rules from JSON, as `fsdp-compile --emit=plan` prints them. Without `file`, the
     rules that the module already carries are read. These rules override the plan by rule, and later rules
     override earlier ones, so three lines change three things. With `recompute=auto`, which the compiler gives, the
-    rule recomputes what is free, but nothing beside a plan. The resulting plan is written in full, with one set of
-    rules for blocks that agree. A plan never changes a bit of the result. A file of version 1 lists units of
-    parameters instead of rules; `tools/convert-plan.py` converts it.
+    rule recomputes what is free, but nothing beside a plan that says of a value whether it is recomputed. The
+    resulting plan is written in full, with one set of rules for blocks that agree. A plan never changes a bit of
+    the result. A file of version 1 lists units of parameters instead of rules; `tools/convert-plan.py` converts it.
 
     Errors are: unknown keys, wrong types, globs that match nothing, addresses that no op has (the message
     names the nearest one), a key that applies to nothing that the rule matches, and members of a bucket that

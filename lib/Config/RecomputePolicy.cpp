@@ -76,10 +76,11 @@ static std::vector<std::string> parseOps(const std::string &text,
   }
 }
 
-std::string fsdp::recomputePolicyFor(const std::string &text, bool hasPlan) {
+std::string fsdp::recomputePolicyFor(const std::string &text,
+                                     bool saysOfValues) {
   if (text != "auto")
     return text;
-  return hasPlan ? "none" : "free";
+  return saysOfValues ? "none" : "free";
 }
 
 RecomputePolicy fsdp::parseRecomputePolicy(const std::string &text) {

@@ -221,7 +221,8 @@ static void checkPlanner(const CompileCommand &options, const RunConfig &config,
     refuse("decides itself; leave out --plan, or compile.plan");
   if (options.programsOnly.value_or(false))
     refuse("is for training; leave it out with --programs-only");
-  if (recomputePolicyFor(config.compile.recompute, /*hasPlan=*/true) != "none")
+  if (recomputePolicyFor(config.compile.recompute, /*saysOfValues=*/true) !=
+      "none")
     refuse("decides what is computed again; leave out compile.recompute");
 }
 
@@ -229,7 +230,7 @@ static void checkPlanner(const CompileCommand &options, const RunConfig &config,
 static void checkRecompute(const RunConfig &config, ConfigErrors &errors) {
   try {
     parseRecomputePolicy(
-        recomputePolicyFor(config.compile.recompute, /*hasPlan=*/false));
+        recomputePolicyFor(config.compile.recompute, /*saysOfValues=*/false));
   } catch (const Error &error) {
     errors.add(error.what(), "compile.recompute");
   }

@@ -39,10 +39,10 @@ public:
         schedules(problem, base, costs, "train", mayKeep),
         decider(schedules.recompute()) {}
 
-  /// Nothing after an error.
-  std::optional<std::string> run() {
-    std::optional<FoundPlan> found =
-        findPlan(trials, problem, schedules, budget);
+  /// Explains `found`, or what is found in the budget. Nothing after an error.
+  std::optional<std::string> run(std::optional<FoundPlan> found) {
+    if (!found)
+      found = findPlan(trials, problem, schedules, budget);
     if (!found || !addPolicies())
       return std::nullopt;
     OwningOpRef<ModuleOp> planned = trials.planned(found->plan);
@@ -98,7 +98,7 @@ private:
                  static_cast<long long>(problem.ranks),
                  formatBytes(budget).c_str(), static_cast<long long>(budget));
     const Row &standard = *llvm::find_if(rows, [](const Row &row) {
-      return row.name == recomputePolicyFor("auto", /*hasPlan=*/false);
+      return row.name == recomputePolicyFor("auto", /*saysOfValues=*/false);
     });
     if (none.arena <= budget)
       appendFormat(text, "fits as it is: %s when nothing is computed again\n",
@@ -288,9 +288,13 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
                                               const simulation::Costs &costs) {
   QuietPlanning quiet(module);
   CompileOptions options = given;
-  if (mayDecideSettings(options, costs.model))
-    if (auto found = decideSettings(module, options, costs); !found)
-      return found.takeError();
+  std::optional<FoundPlan> found;
+  if (mayDecideSettings(options, costs.model)) {
+    auto decided = decideSettings(module, options, costs);
+    if (!decided)
+      return decided.takeError();
+    found = std::move(*decided);
+  }
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);
   if (!planning)
@@ -299,7 +303,7 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   Explainer explainer(from.trials, from.problem, from.byRule, costs,
                       options.pipeline.memoryBudget,
                       decidesResharding(options));
-  std::optional<std::string> text = explainer.run();
+  std::optional<std::string> text = explainer.run(std::move(found));
   if (!text)
     return alreadyPrinted();
   if (options.compile.computeCopy != given.compile.computeCopy)

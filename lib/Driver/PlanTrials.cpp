@@ -16,6 +16,8 @@ using namespace mlir;
 PlanTrials::PlanTrials(ModuleOp module, const CompileOptions &given)
     : options(given), addressed(module.clone()) {
   options.pipeline.memoryBudget = 0;
+  // A decider says itself what is computed again.
+  options.compile.recompute = "none";
 }
 
 LogicalResult PlanTrials::address() {
@@ -87,7 +89,6 @@ fsdp::beginPlanning(ModuleOp module, const CompileOptions &options) {
       problemFor(trials.unplanned(), options);
   if (!problem)
     return problem.takeError();
-  // A decider says itself what is computed again.
   OwningOpRef<ModuleOp> byRule = trials.plannedBy("none");
   if (!byRule)
     return alreadyPrinted();

@@ -239,6 +239,8 @@ static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
 llvm::Error Compilation::decide() {
   if (llvm::Error error = decidePlan(*module, options))
     return error;
+  // The decided plan says what is computed again, also if that is nothing.
+  options.compile.recompute = "none";
   if (options.compile.computeCopy != request.config.compile.computeCopy)
     llvm::errs() << "fsdp-compile: note: compile.plan = auto leaves out "
                     "compile.compute_copy: in this budget copies of parameters "
@@ -292,7 +294,7 @@ llvm::Error Compilation::runPasses() {
   std::optional<RecomputeCheck> check;
   bool mayRecompute = !request.config.pipeline.plan.empty() ||
                       recomputePolicyFor(request.config.compile.recompute,
-                                         /*hasPlan=*/true) != "none";
+                                         /*saysOfValues=*/true) != "none";
   if (mayRecompute && request.emit >= Stage::Exec)
     check.emplace(passes, options);
   if (failed(passes.run(*module)))

@@ -58,17 +58,23 @@ static llvm::StringMap<std::string> unitsByRule(ArrayRef<StringRef> parameters,
 /// What a rule says that computes values again, to save memory: the reduction
 /// of `unit`, which the backward pass gives first, is awaited when it is over,
 /// and not when the next one starts, at the end of a block. Most is alive in
-/// that block.
+/// that block. A plan that says of the reduction how it is merged, when it
+/// starts or when it is awaited has the last word.
 static void awaitWhenOver(const std::string &unit, const DecisionPoints &points,
+                          const PlannerOptions &options,
                           llvm::MapVector<dist::OriginAttr, Decision> &all) {
   if (unit.empty())
     return;
   unsigned last = 0, over = 0;
   std::string before;
   for (const auto &[origin, point] : points.all()) {
-    if (!point.isReduction() || all[origin].bucket != unit)
+    const Decision &decision = all[origin];
+    if (!point.isReduction() || decision.bucket != unit)
       continue;
-    if (point.overBefore.empty())
+    bool isByRule = decision.merge && decision.overlap &&
+                    decision.defer == options.reduceDefer &&
+                    decision.startAfter.empty() && decision.awaitBefore.empty();
+    if (point.overBefore.empty() || !isByRule)
       return;
     last = std::max(last, point.place);
     if (point.overPlace > over) {
@@ -93,13 +99,13 @@ static void awaitWhenOver(const std::string &unit, const DecisionPoints &points,
       all[origin].awaitBefore = before;
 }
 
-Decisions Decisions::byRule(const DecisionPoints &points,
-                            const PlannerOptions &options) {
+llvm::Expected<Decisions> Decisions::byRule(const DecisionPoints &points,
+                                            const PlannerOptions &options,
+                                            std::optional<Plan> plan) {
   llvm::StringMap<std::string> unitOf =
       unitsByRule(points.parameters(), options.units);
-  std::string kept = options.reshard == ReshardPolicy::Default
-                         ? unitOf.lookup(points.usedLast())
-                         : std::string();
+  std::string usedLast = unitOf.lookup(points.usedLast());
+  std::string kept = options.reshard == ReshardPolicy::Default ? usedLast : "";
   llvm::DenseSet<dist::OriginAttr> recomputed =
       recomputedValues(points, parseRecomputePolicy(options.recompute));
   Decisions result;
@@ -120,9 +126,35 @@ Decisions Decisions::byRule(const DecisionPoints &points,
                          options.reshard != ReshardPolicy::Never &&
                          decision.bucket != kept;
   }
+  if (plan)
+    if (llvm::Error error = result.apply(std::move(*plan), points))
+      return std::move(error);
   if (!recomputed.empty() && options.bucket && options.overlap)
-    awaitWhenOver(unitOf.lookup(points.usedLast()), points, result.decisions);
+    awaitWhenOver(usedLast, points, options, result.decisions);
   return result;
+}
+
+Decisions Decisions::byRule(const DecisionPoints &points,
+                            const PlannerOptions &options) {
+  return llvm::cantFail(byRule(points, options, std::nullopt));
+}
+
+bool fsdp::schedule::saysOfValues(const Plan &plan,
+                                  const DecisionPoints &points) {
+  llvm::Expected<Rules> rules = Rules::compile(plan);
+  if (!rules) {
+    llvm::consumeError(rules.takeError()); // apply() says it.
+    return true;
+  }
+  return llvm::any_of(points.all(), [&](const auto &entry) {
+    if (entry.second.kind)
+      return false;
+    Decision keeps, repeats;
+    repeats.recompute = true;
+    rules->decide(entry.first, entry.second, keeps);
+    rules->decide(entry.first, entry.second, repeats);
+    return keeps.recompute == repeats.recompute;
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,27 +28,19 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
     FailureOr<std::optional<schedule::Plan>> plan = given(module);
     if (failed(plan))
       return signalPassFailure();
-    FailureOr<schedule::Decisions> byRule =
-        decideByRule(module, points, /*hasPlan=*/plan->has_value());
-    if (failed(byRule))
+    FailureOr<schedule::Decisions> decisions =
+        decide(module, points, std::move(*plan));
+    if (failed(decisions))
       return signalPassFailure();
-    schedule::Decisions &decisions = *byRule;
-    if (*plan)
-      if (llvm::Error error = decisions.apply(std::move(**plan), points)) {
-        module.emitError("the plan ")
-            << (file.empty() ? "" : "'" + file + "' ")
-            << "does not fit the model: " << llvm::toString(std::move(error));
-        return signalPassFailure();
-      }
     for (auto program : module.getOps<func::FuncOp>())
       if (!program.isExternal())
         keep(program, schedule::semanticDigestsOf(program));
     keep(module, schedule::declarationDigestsOf(module));
     module->setAttr(
         dist::kPlanAttr,
-        schedule::toAttribute(&getContext(), decisions.plan(points)));
+        schedule::toAttribute(&getContext(), decisions->plan(points)));
     Stamped before = decisionsOn(module);
-    decisions.stamp(module, points);
+    decisions->stamp(module, points);
     warnOfReplaced(module, before);
   }
 
@@ -90,21 +82,30 @@ struct PlanPass : fsdp::impl::PlanBase<PlanPass> {
                 DenseI64ArrayAttr::get(op->getContext(), digests));
   }
 
-  FailureOr<schedule::Decisions>
-  decideByRule(ModuleOp module, const schedule::DecisionPoints &points,
-               bool hasPlan) const {
+  FailureOr<schedule::Decisions> decide(ModuleOp module,
+                                        const schedule::DecisionPoints &points,
+                                        std::optional<schedule::Plan> plan) {
     try {
-      return schedule::Decisions::byRule(points, options(hasPlan));
+      bool saysOfValues = plan && schedule::saysOfValues(*plan, points);
+      llvm::Expected<schedule::Decisions> decisions =
+          schedule::Decisions::byRule(points, options(saysOfValues),
+                                      std::move(plan));
+      if (decisions)
+        return std::move(*decisions);
+      return module.emitError("the plan ")
+             << (file.empty() ? "" : "'" + file + "' ")
+             << "does not fit the model: "
+             << llvm::toString(decisions.takeError());
     } catch (const Error &error) {
       return module.emitError(error.what());
     }
   }
 
-  schedule::PlannerOptions options(bool hasPlan) const {
+  schedule::PlannerOptions options(bool saysOfValues) const {
     schedule::PlannerOptions options;
     options.units = units;
     options.reshard = reshard;
-    options.recompute = recomputePolicyFor(recompute, hasPlan);
+    options.recompute = recomputePolicyFor(recompute, saysOfValues);
     options.bucket = bucket;
     options.overlap = overlap;
     options.prefetch = prefetch;

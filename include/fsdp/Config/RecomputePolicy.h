@@ -35,8 +35,8 @@ struct RecomputePolicy {
 /// What compile.recompute means, for help and reference.
 inline constexpr const char *kRecomputeDoc =
     "values that the backward pass computes again instead of keeping "
-    "them; auto: free, but beside a plan none, because a plan says it "
-    "itself; none; free: activation functions, products and norms of kept "
+    "them; auto: free, but none beside a plan that says it of any value; "
+    "none; free: activation functions, products and norms of kept "
     "values in blocks, for almost no time; full: all of a block but its "
     "results, for about a quarter more operations; every-N: full in "
     "every N-th block; selective, or eager: all but attention, "
@@ -51,9 +51,9 @@ inline constexpr const char *kRecomputeDoc =
 /// whoever compares them: "none", "free", "every-2".
 const std::vector<std::string> &knownRecomputePolicies();
 
-/// The policy that `text` stands for: "auto" is "free", and "none" where
-/// `hasPlan`, because a plan says what is computed again.
-std::string recomputePolicyFor(const std::string &text, bool hasPlan);
+/// The policy that `text` stands for: "auto" is "free", and "none" beside a
+/// plan that `saysOfValues` which are computed again.
+std::string recomputePolicyFor(const std::string &text, bool saysOfValues);
 
 /// What `text`, a policy, says. Throws fsdp::Error, which lists what can be
 /// said.

@@ -143,6 +143,10 @@ public:
   /// By rule: parameters of a unit are gathered, dropped and reduced together.
   static Decisions byRule(const DecisionPoints &points,
                           const PlannerOptions &options);
+  /// With what `plan` says over it, as apply() does.
+  static llvm::Expected<Decisions> byRule(const DecisionPoints &points,
+                                          const PlannerOptions &options,
+                                          std::optional<Plan> plan);
 
   /// Puts what `plan` says over what was decided before. An error names the
   /// place in the plan and, for a wrong address, the nearest right one.
@@ -172,6 +176,10 @@ private:
   /// In the order of DecisionPoints::all().
   llvm::MapVector<dist::OriginAttr, Decision> decisions;
 };
+
+/// Whether `plan` says of any value, other than a gathered parameter, whether
+/// it is computed again.
+bool saysOfValues(const Plan &plan, const DecisionPoints &points);
 
 /// Makes sure that the ops of `module` have their decisions: where none has
 /// one, the plan was written by hand, without fsdp-plan, and is all that is

@@ -103,11 +103,11 @@ TEST_F(RecomputePolicies, ListsTakeNamesOfOpsAndOfPyTorch) {
 }
 
 TEST_F(RecomputePolicies, AutoIsFreeButNoneBesideAPlan) {
-  EXPECT_EQ(recomputePolicyFor("auto", /*hasPlan=*/false), "free");
-  EXPECT_EQ(recomputePolicyFor("auto", /*hasPlan=*/true), "none");
+  EXPECT_EQ(recomputePolicyFor("auto", /*saysOfValues=*/false), "free");
+  EXPECT_EQ(recomputePolicyFor("auto", /*saysOfValues=*/true), "none");
   for (const char *named : {"none", "free", "every-2", "half"})
-    for (bool hasPlan : {false, true})
-      EXPECT_EQ(recomputePolicyFor(named, hasPlan), named);
+    for (bool saysOfValues : {false, true})
+      EXPECT_EQ(recomputePolicyFor(named, saysOfValues), named);
 }
 
 TEST_F(RecomputePolicies, WhatMatchesNothingIsNamed) {
