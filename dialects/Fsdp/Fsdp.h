@@ -133,6 +133,9 @@ inline mlir::RankedTensorType tensorOf(mlir::Value value) {
 /// The elements of an op's `axes` attribute.
 llvm::SmallVector<AxisRefAttr> axisRefs(mlir::ArrayAttr axes);
 
+/// Whether each of `axes` is one of `all`, or a part of a whole axis that is.
+bool areWithin(mlir::ArrayAttr axes, mlir::ArrayAttr all);
+
 /// Whether two references name ranks of one axis that are not independent: a
 /// coordinate along one then fixes part of the other's.
 ///

@@ -158,6 +158,15 @@ SmallVector<AxisRefAttr> fsdp::dist::axisRefs(ArrayAttr axes) {
   return llvm::to_vector(axes.getAsRange<AxisRefAttr>());
 }
 
+bool fsdp::dist::areWithin(ArrayAttr axes, ArrayAttr all) {
+  return llvm::all_of(axisRefs(axes), [&](AxisRefAttr part) {
+    return llvm::any_of(axisRefs(all), [&](AxisRefAttr axis) {
+      return axis == part ||
+             (axis.getSize() == 0 && axis.getName() == part.getName());
+    });
+  });
+}
+
 bool fsdp::dist::overlap(AxisRefAttr a, AxisRefAttr b) {
   if (a.getName() != b.getName())
     return false;

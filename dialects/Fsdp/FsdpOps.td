@@ -120,7 +120,7 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
 
     Constraints: 1. mesh and axes exist; 2. the element types are equal, and so are the sizes outside `dim`;
     along `dim` the result has the size ceil(size / parts); 3. with `regathered` the operand is what an
-    fsdp.all_gather of one tensor along `dim` gives, and its only such shard.
+    fsdp.all_gather of one tensor along `dim` gives over axes that have `axes`, and its only such shard.
   }];
   let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
       Fsdp_AxesAttr:$axes, I64Attr:$dim, UnitAttr:$regathered);

@@ -156,6 +156,10 @@ static LogicalResult verifyRegathered(ShardOfOp op) {
     return op.emitOpError("is 'regathered', but its operand is not what an "
                           "all_gather of one tensor along dim ")
            << op.getDim() << " gives";
+  if (gather.getMeshAttr() != op.getMeshAttr() ||
+      !areWithin(op.getAxes(), gather.getAxes()))
+    return op.emitOpError("is 'regathered' over axes that its operand is not "
+                          "gathered over");
   if (regatheredShardOf(gather) != op)
     return op.emitOpError(
         "is 'regathered', and so is another shard of the same tensor");

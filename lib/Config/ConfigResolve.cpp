@@ -122,13 +122,23 @@ void fsdp::checkReshardRanks(const RunConfig &config, ConfigErrors &errors) {
   if (ranks == 0 || errors.concern("parallelism."))
     return;
   const char *problem = nullptr;
-  if (ranks == 1)
+  int64_t sharding = config.compile.mode == ShardMode::FullyShard
+                         ? dataParallelRanks(config)
+                         : config.parallelism.dataParallelShardDegree;
+  std::string more = " is more than the ranks that shard a parameter, " +
+                     std::to_string(sharding);
+  if (ranks > sharding)
+    problem = more.c_str();
+  else if (ranks == 1)
     problem = " would keep parameters whole; that is "
               "parallelism.fsdp_reshard_after_forward = \"never\"";
   else if (config.parallelism.fsdpReshardAfterForward == ReshardPolicy::Never)
     problem = " is about parameters that are gathered again, and with "
               "parallelism.fsdp_reshard_after_forward = \"never\" none is; "
               "leave one of them out";
+  else if (config.compile.mode == ShardMode::Replicate)
+    problem = " is about parameters that are gathered, and with "
+              "compile.mode = \"replicate\" none is; leave one of them out";
   else if (microbatches(config) > 1 &&
            config.compile.accumulateGathers == AccumulateGathers::Keep)
     problem = " is about parameters that are gathered again, and with "

@@ -30,10 +30,11 @@ namespace {
 
 /// What is decided with some settings.
 struct Trial {
+  CompileOptions options;
   std::optional<FoundPlan> found; ///< None where no plan fits.
-  /// The part of the step that it could lose at most if nothing that is
-  /// gathered again left a node.
-  double atMostWon = 0;
+  /// The part of the step beyond its bound: what other communication could win
+  /// at most. A plan that has none is no reason not to search.
+  double beyondBound = 1;
 };
 
 } // namespace
@@ -41,50 +42,36 @@ struct Trial {
 /// A smaller part of a step is not worth another search.
 static constexpr double kWorthSearching = 0.05;
 
-/// That is no more than what these gathers take, and than what the step takes
-/// beyond its bound.
-static double atMostWon(problem::ScheduleDecider &decider,
-                        const problem::DecidedSchedule &found) {
-  double total = found.total.seconds(), again = 0;
-  const problem::BucketTravels travels = decider.travels(found);
-  for (const auto &bucket : travels[int(problem::TransferKind::Again)])
-    again += bucket.takes.seconds();
-  return std::min(again, total - decider.bound(found).seconds()) / total;
-}
-
+/// `isSecond`: where the least that is known does not fit, nothing is searched.
 static llvm::Expected<Trial> tryPlan(ModuleOp module,
                                      const CompileOptions &options,
-                                     const simulation::Costs &costs) {
+                                     const simulation::Costs &costs,
+                                     bool isSecond) {
   llvm::Expected<std::unique_ptr<Planning>> planning =
       beginPlanning(module, options);
   if (!planning)
     return planning.takeError();
   const Planning &from = **planning;
+  int64_t budget = options.pipeline.memoryBudget;
   problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
                                    decidesResharding(options));
-  FailureOr<std::optional<FoundPlan>> found = fitPlan(
-      from.trials, from.problem, decider, options.pipeline.memoryBudget);
+  Trial trial{options, std::nullopt};
+  if (isSecond) {
+    std::optional<problem::DecidedSchedule> least = decider.least();
+    if (!least || least->bytes > budget)
+      return trial;
+  }
+  FailureOr<std::optional<FoundPlan>> found =
+      fitPlan(from.trials, from.problem, decider, budget);
   if (failed(found))
     return alreadyPrinted();
-  Trial trial{std::move(*found)};
-  if (trial.found && trial.found->schedule)
-    trial.atMostWon = atMostWon(decider, *trial.found->schedule);
+  trial.found = std::move(*found);
+  if (trial.found && trial.found->schedule) {
+    double total = trial.found->total.seconds();
+    trial.beyondBound =
+        (total - decider.bound(*trial.found->schedule).seconds()) / total;
+  }
   return trial;
-}
-
-/// The error where nothing fits.
-static llvm::Error explainMisfit(ModuleOp module, const CompileOptions &options,
-                                 const simulation::Costs &costs) {
-  llvm::Expected<std::unique_ptr<Planning>> planning =
-      beginPlanning(module, options);
-  if (!planning)
-    return planning.takeError();
-  const Planning &from = **planning;
-  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
-                                   decidesResharding(options));
-  (void)findPlan(from.trials, from.problem, decider,
-                 options.pipeline.memoryBudget);
-  return alreadyPrinted();
 }
 
 /// The ranks of the innermost data axis that share a node of the machine, if
@@ -118,48 +105,73 @@ bool fsdp::mayDecideSettings(const CompileOptions &options,
   return options.compile.computeCopy || ranksOfNode(options, model) > 0;
 }
 
-llvm::Expected<std::optional<FoundPlan>>
-fsdp::decideSettings(ModuleOp module, CompileOptions &options,
-                     const simulation::Costs &costs) {
-  llvm::Expected<Trial> best = tryPlan(module, options, costs);
-  if (!best)
-    return best.takeError();
-  auto consider = [&](const CompileOptions &other) -> llvm::Error {
-    llvm::Expected<Trial> trial = tryPlan(module, other, costs);
+/// Where nothing fits: what finds the plan with the smallest arena, and fails
+/// with its buffers if that does not fit either. Copies of parameters would
+/// only add to it.
+static llvm::Expected<FoundPlan> findLeast(ModuleOp module,
+                                           CompileOptions &options,
+                                           const simulation::Costs &costs) {
+  options.compile.computeCopy = false;
+  llvm::Expected<std::unique_ptr<Planning>> planning =
+      beginPlanning(module, options);
+  if (!planning)
+    return planning.takeError();
+  const Planning &from = **planning;
+  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
+                                   decidesResharding(options));
+  std::optional<FoundPlan> found = findPlan(from.trials, from.problem, decider,
+                                            options.pipeline.memoryBudget);
+  if (!found)
+    return alreadyPrinted();
+  return std::move(*found);
+}
+
+llvm::Expected<FoundPlan> fsdp::decideSettings(ModuleOp module,
+                                               CompileOptions &options,
+                                               const simulation::Costs &costs) {
+  std::vector<Trial> trials;
+  auto tryWith = [&](const CompileOptions &with) -> llvm::Error {
+    llvm::Expected<Trial> trial =
+        tryPlan(module, with, costs, /*isSecond=*/!trials.empty());
     if (!trial)
       return trial.takeError();
-    if (trial->found &&
-        (!best->found || trial->found->total < best->found->total)) {
-      best = std::move(trial);
-      options = other;
-    }
+    trials.push_back(std::move(*trial));
     return llvm::Error::success();
   };
-  CompileOptions other = options;
-  other.compile.computeCopy = false;
-  if (options.compile.computeCopy)
-    if (llvm::Error error = consider(other))
+  if (llvm::Error error = tryWith(options))
+    return std::move(error);
+  if (options.compile.computeCopy) {
+    CompileOptions without = options;
+    without.compile.computeCopy = false;
+    if (llvm::Error error = tryWith(without))
       return std::move(error);
-  other = options;
-  other.parallelism.fsdpReshardRanks = ranksOfNode(options, costs.model);
-  if (other.parallelism.fsdpReshardRanks > 0 &&
-      best->atMostWon >= kWorthSearching)
-    if (llvm::Error error = consider(other))
-      return std::move(error);
-  return std::move(best->found);
+  }
+  // What a node gathers again by itself needs more bytes, never fewer.
+  int64_t ranks = ranksOfNode(options, costs.model);
+  for (size_t i = 0, count = trials.size(); ranks > 0 && i < count; ++i) {
+    CompileOptions inside = trials[i].options;
+    inside.parallelism.fsdpReshardRanks = ranks;
+    if (trials[i].found && trials[i].beyondBound >= kWorthSearching)
+      if (llvm::Error error = tryWith(inside))
+        return std::move(error);
+  }
+  Trial *best = nullptr;
+  for (Trial &trial : trials)
+    if (trial.found && (!best || trial.found->total < best->found->total))
+      best = &trial;
+  if (!best)
+    return findLeast(module, options, costs);
+  options = best->options;
+  return std::move(*best->found);
 }
 
 llvm::Error fsdp::decidePlan(ModuleOp module, CompileOptions &options) {
   CostModel model(loadMachine(options.compile.machine));
   QuietPlanning quiet(module);
-  simulation::Costs costs{model};
-  llvm::Expected<std::optional<FoundPlan>> found =
-      decideSettings(module, options, costs);
+  llvm::Expected<FoundPlan> found = decideSettings(module, options, {model});
   if (!found)
     return found.takeError();
-  if (!*found)
-    return explainMisfit(module, options, costs);
   module->setAttr(dist::kPlanAttr,
-                  schedule::toAttribute(module.getContext(), (*found)->plan));
+                  schedule::toAttribute(module.getContext(), found->plan));
   return llvm::Error::success();
 }

@@ -106,11 +106,11 @@ std::optional<FoundPlan> findPlan(const PlanTrials &trials,
 /// Whether decideSettings has anything to choose.
 bool mayDecideSettings(const CompileOptions &options, const CostModel &model);
 
-/// The plan that decidePlan finds, or none where nothing fits, and the settings
-/// that it is for.
-llvm::Expected<std::optional<FoundPlan>>
-decideSettings(mlir::ModuleOp module, CompileOptions &options,
-               const simulation::Costs &costs);
+/// The plan that decidePlan finds, and in `options` the settings that it is
+/// for. Errors are decidePlan's.
+llvm::Expected<FoundPlan> decideSettings(mlir::ModuleOp module,
+                                         CompileOptions &options,
+                                         const simulation::Costs &costs);
 
 } // namespace fsdp
 

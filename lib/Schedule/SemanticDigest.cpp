@@ -135,28 +135,38 @@ private:
 
   /// A bucket does with each of its operands what a collective of one does.
   void followEach(Operation &op) {
+    auto gather = dyn_cast<dist::AllGatherOp>(op);
     for (auto [operand, result] :
-         llvm::zip_equal(op.getOperands(), op.getResults()))
-      if (std::optional<Digest> whole = wholeOf(op, operand, result))
+         llvm::zip_equal(op.getOperands(), op.getResults())) {
+      if (std::optional<Digest> whole = wholeOf(gather, operand, result)) {
         terms[result] = *whole;
-      else
-        terms[result] = Mixer()
-                            .add(termOf(op, operand))
-                            .add(digests.of(result.getType()))
-                            .get();
+        continue;
+      }
+      terms[result] = Mixer()
+                          .add(termOf(op, operand))
+                          .add(digests.of(result.getType()))
+                          .get();
+      if (gather)
+        gathers[terms[result]] = gather;
+    }
   }
 
-  /// What every rank has, sharded and gathered over the same ranks along the
-  /// same dimension, is what it was.
-  std::optional<Digest> wholeOf(Operation &op, Value operand, Value result) {
-    auto gather = dyn_cast<dist::AllGatherOp>(op);
+  /// What a gather has made equal on the ranks of its axes, sharded and
+  /// gathered over some of these ranks along one dimension, is what it was.
+  std::optional<Digest> wholeOf(dist::AllGatherOp gather, Value operand,
+                                Value result) {
     dist::ShardOfOp shard = shards.lookup(terms.lookup(operand));
     if (!gather || !shard || gather.getMeshAttr() != shard.getMeshAttr() ||
         gather.getAxesAttr() != shard.getAxesAttr() ||
         gather.getDim() != shard.getDim() ||
         result.getType() != shard.getInput().getType())
       return std::nullopt;
-    return terms.lookup(shard.getInput());
+    Digest whole = terms.lookup(shard.getInput());
+    dist::AllGatherOp equal = gathers.lookup(whole);
+    if (!equal || equal.getMeshAttr() != shard.getMeshAttr() ||
+        !dist::areWithin(shard.getAxes(), equal.getAxes()))
+      return std::nullopt;
+    return whole;
   }
 
   void followReturn(Operation &op) {
@@ -188,7 +198,8 @@ private:
     return attribute == nn::kModuleAttr || attribute == dist::kOriginAttr ||
            attribute == dist::kMembersAttr ||
            attribute == dist::kDecisionAttr ||
-           attribute == dist::kParametersAttr || attribute == "serves";
+           attribute == dist::kParametersAttr || attribute == "serves" ||
+           attribute == "regathered";
   }
 
   //===--- State ----------------------------------------------------------===//
@@ -231,6 +242,7 @@ private:
   DenseMap<Operation *, SmallVector<Digest>> futures;
   /// By the terms of their results.
   DenseMap<Digest, dist::ShardOfOp> shards;
+  DenseMap<Digest, dist::AllGatherOp> gathers;
   Digests digests;
   /// How often a tensor of the model has been written.
   llvm::StringMap<uint64_t> version;

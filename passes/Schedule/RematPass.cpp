@@ -162,9 +162,14 @@ struct RematPass : fsdp::impl::RematBase<RematPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto apply = [](PlannedProgram &program) {
+    auto apply = [](PlannedProgram &program) -> LogicalResult {
       warnOfVainDecisions(program);
       auto seeds = program.block.getOps<nn::SeedOp>();
+      for (auto shard : program.block.getOps<dist::ShardOfOp>())
+        if (shard.getRegathered() && !seeds.empty() &&
+            (*seeds.begin())->isBeforeInBlock(shard))
+          return shard.emitOpError("is 'regathered' after nn.seed; put it into "
+                                   "the forward pass");
       if (!seeds.empty())
         Recomputer(program).run(*seeds.begin());
       for (auto shard : program.block.getOps<dist::ShardOfOp>())

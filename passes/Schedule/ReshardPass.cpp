@@ -84,7 +84,8 @@ private:
                << all << " ranks of the data axes, and " << ranks
                << " consecutive ones (parallelism.fsdp_reshard_ranks) are no "
                   "part of these: \""
-               << axis.getName() << "\" has " << size;
+               << axis.getName() << "\" has " << size
+               << "; state that, or a divisor of it";
       left /= taken;
       part[axis] = taken == size ? axis
                                  : dist::AxisRefAttr::get(gather.getContext(),

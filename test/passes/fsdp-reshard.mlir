@@ -7,6 +7,10 @@
 // RUN: fsdp-opt %s --fsdp-reshard | FileCheck %s --check-prefix=WHOLE
 // RUN: not fsdp-opt %s --fsdp-reshard=ranks=3 2>&1 | FileCheck %s --check-prefix=THREE
 
+// RUN: sed 's/^  %d2 = nn.cast/  %late = fsdp.shard_of %w2 on @mesh["dp_shard":(2)2] dim 0 {regathered} : tensor<56xbf16> -> tensor<28xbf16>\n&/' %s \
+// RUN:   | not fsdp-opt --fsdp-address --fsdp-plan --fsdp-remat 2>&1 | FileCheck %s --check-prefix=LATE
+// LATE: error: 'fsdp.shard_of' op is 'regathered' after nn.seed; put it into the forward pass
+
 // What the backward pass needs of a gathered parameter leaves a shard where
 // the forward pass used it last, also through moves of its elements (a.weight).
 // The first weight is not read in the backward pass, and evaluation has none.
@@ -43,7 +47,7 @@
 
 // WHOLE-NOT: fsdp.shard_of
 
-// THREE: error: parameters are gathered from 4 ranks of the data axes, and 3 consecutive ones (parallelism.fsdp_reshard_ranks) are no part of these: "dp_shard" has 4
+// THREE: error: parameters are gathered from 4 ranks of the data axes, and 3 consecutive ones (parallelism.fsdp_reshard_ranks) are no part of these: "dp_shard" has 4; state that, or a divisor of it
 fsdp.mesh @mesh ["dp_shard" = 4 : data, "tp" = 2 : tensor]
 nn.parameter @layers.0.a.weight : tensor<8x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}, {}]>}
 nn.parameter @layers.1.b.weight : tensor<7x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard", "tp"}, {}]>}

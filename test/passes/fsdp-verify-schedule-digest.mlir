@@ -22,6 +22,21 @@
 // RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: program @train does not compute what it did before scheduling: {{[0-9]+}} effects, not {{[0-9]+}}
 
+// What ranks gathered is the same if it is sharded over some of them and gathered
+// again;
+// RUN: fsdp-opt %S/Inputs/regathered.mlir --fsdp-address --fsdp-plan -o %t.whole.mlir
+// RUN: sed 's/^ *%1 = nn.silu %0/%kept = fsdp.shard_of %0 on @mesh["dp":(2)2] dim 0 : tensor<8x8xf32> -> tensor<4x8xf32>\n%again = fsdp.all_gather %kept on @mesh["dp":(2)2] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>\n%1 = nn.silu %again/' %t.whole.mlir > %t.again.mlir
+// RUN: fsdp-opt %t.again.mlir --fsdp-verify-schedule | FileCheck %s --check-prefix=AGAIN
+// AGAIN: fsdp.shard_of
+// not over others, which may have gathered something else, nor is what each rank
+// has of its own.
+// RUN: sed 's/^ *%1 = nn.silu %0/%kept = fsdp.shard_of %0 on @mesh["tp"] dim 0 : tensor<8x8xf32> -> tensor<4x8xf32>\n%again = fsdp.all_gather %kept on @mesh["tp"] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>\n%1 = nn.silu %again/' %t.whole.mlir > %t.bad.mlir
+// RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=FIRST
+// FIRST: error: program @f does not compute what it did before scheduling: result 0 differs
+// RUN: sed 's/^ *%2 = nn.silu %arg0/%kept = fsdp.shard_of %arg0 on @mesh["dp":(2)2] dim 0 : tensor<8x8xf32> -> tensor<4x8xf32>\n%again = fsdp.all_gather %kept on @mesh["dp":(2)2] dim 0 : tensor<4x8xf32> -> tensor<8x8xf32>\n%2 = nn.silu %again/' %t.whole.mlir > %t.bad.mlir
+// RUN: not fsdp-opt %t.bad.mlir --fsdp-verify-schedule 2>&1 | FileCheck %s --check-prefix=SECOND
+// SECOND: error: program @f does not compute what it did before scheduling: result 1 differs
+
 // Labels and places are no part of it.
 // RUN: sed -e 's/nn.module = "[^"]*"/nn.module = "other"/; s/serves = [^>]*>/serves = #fsdp.origin<all "bwd other">/' %t.good.mlir | fsdp-opt --fsdp-verify-schedule -o %t.same.mlir
 

@@ -104,9 +104,9 @@ static cl::opt<bool> wantExplain(
     cl::cat(category));
 static cl::opt<bool> wantCompare(
     "compare",
-    cl::desc("Print the decided plan beside what others do, for each of "
-             "several --machine A,B and --memory-budget C,D; fails where "
-             "another one is faster"),
+    cl::desc("Print the plan that is decided with the settings as given beside "
+             "what others do, for each of several --machine A,B and "
+             "--memory-budget C,D; fails where another one is faster"),
     cl::cat(category));
 static cl::opt<std::string> plansPath(
     "plans", cl::value_desc("DIR"),

@@ -24,7 +24,7 @@ llvm::Expected<problem::Problem> problemFor(mlir::ModuleOp module,
 /// Two settings that change no bit are decided with it and changed in
 /// `options`: compile.compute_copy is taken out where the step is faster
 /// without copies, or fits only then; parallelism.fsdp_reshard_ranks, where it
-/// is 0 and 5 % of the step might be won, becomes the ranks of a node of the
+/// is 0 and the step is 5 % over its bound, becomes the ranks of a node of the
 /// machine where the step is faster with it.
 llvm::Error decidePlan(mlir::ModuleOp module, CompileOptions &options);
 

@@ -501,14 +501,20 @@ private:
     if (!op.is(kRegathered))
       return;
     const Program &program = problem.programs.back();
+    const Collective &again = program.collective(op);
     Id def = program.values[program.operand(op, 0)].def;
-    bool isOfGather = def != kNone && program.collective(op).isGather() &&
-                      program.ops[def].kind == OpKind::Collective &&
-                      program.ops[def].results.count == 1;
-    if (!isOfGather || !program.collective(program.ops[def]).isGather() ||
-        program.collective(program.ops[def]).again != kNone)
+    bool isOfOne = def != kNone && op.operands.count == 1 &&
+                   program.ops[def].kind == OpKind::Collective &&
+                   program.ops[def].results.count == 1;
+    const Collective *of =
+        isOfOne ? &program.collective(program.ops[def]) : nullptr;
+    if (!of || !of->isGather() || !again.isGather() || of->again != kNone ||
+        of->in != again.in || of->ranks % again.ranks != 0)
       fail("what is 'regathered' is a shard of what a gather of one tensor "
-           "gives, and its only one");
+           "gives, and its only one, and a gather over a part of its ranks");
+    for (const Op &other : program.ops)
+      if (other.kind == OpKind::Seed)
+        fail("what is 'regathered' comes before 'op seed'");
   }
 
   void checkKernel(const Op &op) const {

@@ -607,6 +607,17 @@ func.func @f(%x: tensor<8xf32>) {
 
 // -----
 
+// fsdp.shard_of 3: over which ranks.
+fsdp.mesh @mesh ["a" = 4, "b" = 2]
+func.func @f(%x: tensor<2xf32>) {
+  %0 = fsdp.all_gather %x on @mesh["a"] dim 0 : tensor<2xf32> -> tensor<8xf32>
+  // expected-error @+1 {{is 'regathered' over axes that its operand is not gathered over}}
+  %1 = fsdp.shard_of %0 on @mesh["b"] dim 0 {regathered} : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
 // fsdp.shard_of 3: the only one.
 fsdp.mesh @mesh ["a" = 4]
 func.func @f(%x: tensor<2xf32>) {
