@@ -118,8 +118,15 @@ public:
 
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
-    if (failed(consider(decider.decide(budget), budget, /*refines=*/true)))
+    std::optional<problem::DecidedSchedule> first = decider.decide(budget);
+    if (failed(consider(first, budget, /*refines=*/true)))
       return failure();
+    // Where the buffers of the fastest leave too many gaps, those of another
+    // communication, decided for fewer bytes, may not.
+    for (int64_t part : {16, 8, 4})
+      if (int64_t target = budget - budget / part; first && !best)
+        if (failed(consider(decider.decide(target), target, /*refines=*/true)))
+          return failure();
     // In fewer bytes another communication may be the fastest.
     if (best && best->target < budget - budget / kMuch)
       if (failed(consider(decider.decide(best->target), best->target,
