@@ -33,7 +33,7 @@ struct Trial {
   CompileOptions options;
   std::optional<FoundPlan> found; ///< None where no plan fits.
   /// The part of the step beyond its bound: what other communication could win
-  /// at most. A plan that has none is no reason not to search.
+  /// at most. All of it where a policy gave the plan, which has no bound.
   double beyondBound = 1;
 };
 
