@@ -73,10 +73,11 @@ static void fill(Ptr part, int64_t bytes) {
 
 void Bench::open(const Sizes &largest) {
   parts = {alignedBytes(largest.in) + kRound,
-           alignedBytes(largest.out) + kRound, alignedBytes(largest.workspace)};
+           alignedBytes(largest.out) + kRound, alignedBytes(largest.workspace),
+           alignedBytes(largest.exchanged)};
   program = {"calibration", [](Context &c) { (*current())(c); }};
   artifact.abi = FSDP_ARTIFACT_ABI;
-  artifact.arena_bytes = uint64_t(parts.in + parts.out + parts.workspace) + 128;
+  artifact.arena_bytes = endOfParts() + 128;
   artifact.events = kEvents;
   artifact.gemms = int32_t(gemms.size());
   artifact.gemm = gemms.data();
@@ -103,13 +104,14 @@ Bench::Place Bench::place(const Sizes &sizes, int64_t call) const {
   auto offset = [call](int64_t bytes) {
     return uint64_t(call * (alignedBytes(bytes) + 64) % kRound / 64 * 64);
   };
-  uint64_t out = uint64_t(parts.in);
+  uint64_t out = uint64_t(parts.in), workspace = out + uint64_t(parts.out);
   return {at(*context, offset(sizes.in)), at(*context, out + offset(sizes.out)),
-          at(*context, out + uint64_t(parts.out))};
+          at(*context, workspace),
+          at(*context, workspace + uint64_t(parts.workspace))};
 }
 
 std::pair<Ptr, Ptr> Bench::flags() const {
-  Ptr end = at(*context, uint64_t(parts.in + parts.out + parts.workspace));
+  Ptr end = at(*context, endOfParts());
   return {end, end + 64};
 }
 

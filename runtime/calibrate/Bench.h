@@ -16,9 +16,10 @@ namespace fsdp::rt {
 class Bench {
 public:
   /// Operands lie in one part of the arena, results in another, so that values
-  /// stay what they were; workspaces in a third.
+  /// stay what they were; workspaces in a third, and those of collectives,
+  /// which run beside products, in a fourth.
   struct Sizes {
-    int64_t in = 0, out = 0, workspace = 0;
+    int64_t in = 0, out = 0, workspace = 0, exchanged = 0;
   };
 
   explicit Bench(int threads);
@@ -40,7 +41,7 @@ public:
   /// far from the last ones, as in a step, which finds most in memory and not
   /// in the cache.
   struct Place {
-    Ptr in, out, workspace;
+    Ptr in, out, workspace, exchanged;
   };
   Place place(const Sizes &sizes, int64_t call) const;
 
@@ -81,6 +82,10 @@ private:
   fsdp_program program{};
   fsdp_artifact artifact{};
   ContextPtr context;
+  uint64_t endOfParts() const {
+    return uint64_t(parts.in + parts.out + parts.workspace + parts.exchanged);
+  }
+
   Sizes parts; // of the arena
 };
 

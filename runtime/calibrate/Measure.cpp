@@ -39,6 +39,7 @@ void Measurements::take(const Bench::Sizes &bytes) {
   largest.in = std::max(largest.in, bytes.in);
   largest.out = std::max(largest.out, bytes.out);
   largest.workspace = std::max(largest.workspace, bytes.workspace);
+  largest.exchanged = std::max(largest.exchanged, bytes.exchanged);
 }
 
 void Measurements::addProduct(MathType type, Layout layout,
@@ -113,7 +114,7 @@ void Measurements::addCollectives() {
         bool isGather = kind == CollectiveKind::AllGather;
         Bench::Sizes sizes = {
             isGather ? bytes / size : bytes,
-            kind == CollectiveKind::ReduceScatter ? bytes / size : bytes,
+            kind == CollectiveKind::ReduceScatter ? bytes / size : bytes, 0,
             isGather ? 0 : (bytes + 4096) * size};
         take(sizes);
         collectives.push_back({kind, size, bytes,
@@ -308,7 +309,7 @@ void Measurements::call(Context &c, const CollectiveCall &collective,
                         int64_t number) {
   Bench::Place place = bench.place(collective.sizes, number);
   rt::collective(c, streamOf(collective.kind), collective.collective,
-                 {place.in}, {place.out}, {place.workspace});
+                 {place.in}, {place.out}, {place.exchanged});
 }
 
 void Measurements::measureCollectives(Machine &machine) {
