@@ -225,16 +225,19 @@ private:
   /// Blocks that are alike leave few gaps between their buffers: what is alike
   /// in all may pack where what is faster in live bytes does not.
   LogicalResult packUniform() {
+    // Where nothing fits yet, the communication that needs the fewest bytes.
     // Policies, which have no schedule, come later.
     std::vector<problem::CommunicationChoice> ways = {
         problem::withoutPlaces(decider.byRule())};
     std::optional<Duration> before;
-    if (best) {
+    std::optional<problem::DecidedSchedule> other =
+        best ? best->schedule : decider.least();
+    if (best)
       before = best->total;
-      auto way = problem::withoutPlaces(best->schedule->communication);
-      if (!(way == ways.front()))
+    if (other)
+      if (auto way = problem::withoutPlaces(other->communication);
+          !(way == ways.front()))
         ways.push_back(std::move(way));
-    }
     FailureOr<problem::Candidate> policies = ruleOfPolicies();
     if (failed(policies))
       return failure();

@@ -121,7 +121,8 @@ static cl::opt<std::string> memoryBudget(
     cl::cat(category));
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("NAME|FILE.toml"),
-    cl::desc("The machine, by name (--list) or path (default h100)"),
+    cl::desc("The machine, by name (--list) or path (default h100); also that "
+             "of compile.plan = auto, unless --compile.machine names another"),
     cl::init("h100"), cl::cat(category));
 static cl::opt<std::string> profileName(
     "profile", cl::value_desc("NAME|FILE.toml"),
@@ -327,10 +328,23 @@ static llvm::Error compareWithRules(const char *argv0,
   return llvm::Error::success();
 }
 
+/// A plan that is decided is one for the machine that is simulated, whatever
+/// the file of --config says, unless the command line names another. A program
+/// that is read takes no settings.
+static void decideForMachine(std::vector<std::string> &settings) {
+  auto namesOne = [](StringRef setting) {
+    return setting.split('=').first == "--compile.machine";
+  };
+  if (input.empty() && machineName.getNumOccurrences() &&
+      llvm::none_of(settings, namesOne))
+    settings.push_back("--compile.machine=" + machineName.getValue());
+}
+
 static llvm::Error simulateStep(const char *argv0,
                                 std::vector<std::string> settings) {
   // What costs nothing is checked first.
   CostModel model(loadMachine(machineName), loadProfile(profileName));
+  decideForMachine(settings);
   llvm::Expected<PlannedProblem> what =
       problemPath.empty() ? planProblem(requestOf(argv0, std::move(settings)))
                           : llvm::Expected<PlannedProblem>(readProblem());
