@@ -103,6 +103,12 @@ static void addSharding(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createFoldCasts());
   if (options.compile.computeCopy)
     pm.addPass(createComputeCopy());
+  // What a rank has of a table is what it stores.
+  if (options.compile.embeddingRows) {
+    EmbeddingRowsOptions rows;
+    rows.widenSums = expand.widenSums;
+    pm.addPass(createEmbeddingRows(rows));
+  }
   // The weights of one input lie side by side in a rank's memory, however their
   // logical tensors are sharded.
   if (options.compile.wideProducts)

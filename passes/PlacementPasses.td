@@ -203,4 +203,42 @@ def Expand : Pass<"fsdp-expand", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
 }
 
+def EmbeddingRows : Pass<"fsdp-embedding-rows", "::mlir::ModuleOp"> {
+  let summary = "Ranks exchange the rows of an embedding that they read, not its table";
+  let description = [{
+    A rank needs as many rows of a table as it has tokens. Where the tokens of all ranks are fewer than the rows
+    of the table, the rows are fewer bytes than the table, and their gradients are fewer than that of the table.
+
+    | pass | before | after |
+    |---|---|---|
+    | forward | an all_gather of the table | an all_gather of indices, rows of the own shard for all ranks, a reduce_scatter of rows |
+    | backward | a reduce_scatter of the table's gradient | an all_gather of the rows' gradients, sums in the own shard |
+
+    No bit changes where sums over ranks are exact. Of the rows of a token one rank has its own, and all others have
+    -0.0, which a sum leaves alone. In the backward pass a rank adds up the gradients of its rows for each rank apart,
+    in the order of that rank's tokens, rounds them as the gradient of the table is rounded, and adds these pieces in
+    the tree of a reduction.
+
+    A table stays as it is where its rows are no fewer bytes and where other ops read it too (tied weights), and
+    its gradient over more than 64 ranks. A remark says so. Forward and backward pass are decided apart.
+
+    ```mlir
+    fsdp.mesh @mesh ["dp_shard" = 4]
+    %w = fsdp.all_gather %s on @mesh["dp_shard"] dim 0 : tensor<512x8xbf16> -> tensor<2048x8xbf16>
+    %x = nn.embedding %ids, %w : tensor<2x16xi32>, tensor<2048x8xbf16> -> tensor<2x16x8xbf16>
+    // becomes
+    %all = fsdp.all_gather %ids on @mesh["dp_shard"] dim 0 : tensor<2x16xi32> -> tensor<8x16xi32>
+    %own = fsdp.rows_of_shard %all on @mesh["dp_shard"] of 2048 : tensor<8x16xi32>
+    %parts = nn.embedding %own, %s {absent} : tensor<8x16xi32>, tensor<512x8xbf16> -> tensor<8x16x8xbf16>
+    %rows = fsdp.reduce_scatter sum %parts on @mesh["dp_shard"] dim 0 : tensor<8x16x8xbf16> -> tensor<2x16x8xf32>
+    %x = nn.cast %rows : tensor<2x16x8xf32> to tensor<2x16x8xbf16>
+    ```
+  }];
+  let options = [
+    Option<"widenSums", "widen-sums", "bool", "false",
+           "Cast summands to the type of the sum before they travel">
+  ];
+  let dependentDialects = ["::fsdp::nn::NNDialect", "::fsdp::dist::FsdpDialect"];
+}
+
 #endif // FSDP_PLACEMENT_PASSES

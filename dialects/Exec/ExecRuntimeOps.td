@@ -28,7 +28,9 @@ def Exec_EmbeddingOp : Exec_RuntimeOp<"embedding", "embedding",
     Constraints: 1. – 5. as of every operation of the runtime.
   }];
   let lowersFrom = "nn.embedding";
-  let callArguments = [Exec_ElementOf<"table">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">];
+  let params = (ins UnitAttr:$absent);
+  let callArguments = [Exec_ElementOf<"table">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">,
+      Exec_Bool<"absent", "getAbsent()">];
 }
 
 def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
@@ -48,7 +50,9 @@ def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
     Constraints: 1. – 5. as of every operation of the runtime.
   }];
   let lowersFrom = "nn.embedding_grad";
-  let callArguments = [Exec_ElementOf<"out">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">];
+  let params = (ins UnitAttr:$absent);
+  let callArguments = [Exec_ElementOf<"out">, Exec_Size<"rows">, Exec_Size<"classes">, Exec_Size<"cols">,
+      Exec_Bool<"absent", "getAbsent()">];
   let workspaceBytes = [{sizes.embeddingGradWorkspaceBytes(
       dtypeOf(elementOf(*this, "out")), sizeOf(*this, "rows"), sizeOf(*this, "classes"),
       sizeOf(*this, "cols"))}];
@@ -211,6 +215,28 @@ def Exec_ShardOfOp : Exec_RuntimeOp<"shard_of", "shardOf",
   let callArguments = [Exec_Argument<"int", "group", "call.group(*this, getMeshAttr(), getAxes());">,
       Exec_Number<"int64_t", "bytes", "bytesOf(::mlir::cast<::mlir::MemRefType>(getInputs()[0].getType()))">,
       Exec_Number<"int64_t", "partBytes", "bytesOf(::mlir::cast<::mlir::MemRefType>(getOutputs()[0].getType()))">];
+}
+
+def Exec_RowsOfShardOp : Exec_RuntimeOp<"rows_of_shard", "rowsOfShard",
+    [Buf<"ids", "i32", "count...">], [Buf<"out", "i32", "count...">],
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Where in this rank's shard of a table the rows are that numbers name";
+  let prose = [{
+    See fsdp.rows_of_shard.
+
+    Example:
+    ```mlir
+    exec.rows_of_shard on compute (%ids : memref<8x4xi32>) outs(%rows : memref<8x4xi32>) over @mesh["dp_shard"] of 15
+    ```
+
+    Constraints: 1. – 5. as of every operation of the runtime; 6. the mesh has the axes, as for exec.collective;
+    7. the table has at least one row; 8. with `by_rank` the ranks divide the numbers.
+  }];
+  let params = (ins FlatSymbolRefAttr:$mesh, TypedArrayAttrBase<Fsdp_AxisRefAttr, "mesh axes">:$axes,
+      I64Attr:$classes, UnitAttr:$by_rank);
+  let formatOfParams = "`over` $mesh `` custom<Axes>($axes) `of` $classes";
+  let callArguments = [Exec_Argument<"int", "group", "call.group(*this, getMeshAttr(), getAxes());">,
+      Exec_Size<"count">, Exec_Number<"int64_t", "classes", "getClasses()">, Exec_Bool<"byRank", "getByRank()">];
 }
 
 //===----------------------------------------------------------------------===//

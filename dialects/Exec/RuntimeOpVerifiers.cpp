@@ -254,6 +254,20 @@ LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult RowsOfShardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<dist::MeshOp> mesh =
+      dist::verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 6
+  if (failed(mesh))
+    return failure();
+  if (getClasses() < 1) // 7
+    return emitOpError("needs a table of rows, got ") << getClasses();
+  int64_t ranks = mesh->sizeOf(dist::axisRefs(getAxes()));
+  if (getByRank() && sizeOf(*this, "count") % ranks != 0) // 8
+    return emitOpError("cannot split ")
+           << sizeOf(*this, "count") << " numbers over " << ranks << " ranks";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // exec.clip_coefficient
 //===----------------------------------------------------------------------===//

@@ -130,6 +130,38 @@ def Fsdp_ShardOfOp : Fsdp_Op<"shard_of", [Pure,
   }];
 }
 
+def Fsdp_RowsOfShardOp : Fsdp_Op<"rows_of_shard", [Pure, AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Where in this rank's shard of a table the rows are that indices name";
+  let description = [{
+    A table of `classes` rows is split along dimension 0 over `axes`. Each shard has n = ceil(classes / ranks)
+    rows, and this rank has shard c. The index v becomes v - c n if shard c has that row, and -1 if not. That is
+    what nn.embedding and nn.embedding_grad with `absent` take. Nothing travels.
+
+    With `by_rank`, the first dimension has the indices of all ranks of the axes, those of one rank after those
+    of another, and an index of rank p becomes p n + v - c n. So nn.embedding_grad adds the rows of each rank
+    up in a piece of its own.
+
+    An index that is no row of the table is a run-time error.
+
+    Examples:
+    ```mlir
+    %all = fsdp.all_gather %ids on @mesh["dp_shard"] dim 0 : tensor<2x4xi32> -> tensor<8x4xi32>
+    %own = fsdp.rows_of_shard %all on @mesh["dp_shard"] of 15 : tensor<8x4xi32>
+    %parts = nn.embedding %own, %shard {absent} : tensor<8x4xi32>, tensor<4x64xbf16> -> tensor<8x4x64xbf16>
+    %places = fsdp.rows_of_shard %all on @mesh["dp_shard"] of 15 {by_rank} : tensor<8x4xi32>
+    %pieces = nn.embedding_grad %places, %dy {absent} : tensor<8x4xi32>, tensor<8x4x64xbf16> -> tensor<16x64xbf16>
+    ```
+
+    Constraints: 1. mesh and axes exist; 2. the indices are i32; 3. the table has at least one row; 4. with
+    `by_rank`, the ranks divide the first dimension.
+  }];
+  let arguments = (ins Fsdp_Tensor:$input, FlatSymbolRefAttr:$mesh,
+      Fsdp_AxesAttr:$axes, I64Attr:$classes, UnitAttr:$by_rank);
+  let results = (outs Fsdp_Tensor:$result);
+  let assemblyFormat = "$input `on` $mesh `` custom<Axes>($axes) `of` $classes attr-dict `:` type($input)";
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives. Variadic: one collective is one bucket.
 //===----------------------------------------------------------------------===//

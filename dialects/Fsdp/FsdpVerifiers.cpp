@@ -182,6 +182,24 @@ LogicalResult ShardOfOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyRegathered(*this); // 3
 }
 
+LogicalResult RowsOfShardOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MeshOp> mesh =
+      verifyMeshAxes(*this, getMeshAttr(), getAxes(), &symbols); // 1
+  if (failed(mesh))
+    return failure();
+  RankedTensorType type = tensorOf(getInput());
+  if (!type.getElementType().isInteger(32)) // 2
+    return emitOpError("needs indices of i32, got ") << type;
+  if (getClasses() < 1) // 3
+    return emitOpError("needs a table of rows, got ") << getClasses();
+  int64_t ranks = mesh->sizeOf(axisRefs(getAxes()));
+  if (getByRank() &&
+      (type.getRank() == 0 || type.getDimSize(0) % ranks != 0)) // 4
+    return emitOpError("cannot split the indices ")
+           << type << " by " << ranks << " ranks";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//

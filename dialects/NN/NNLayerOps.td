@@ -510,6 +510,9 @@ def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable], NN_OwnBytes> {
   let prose = [{
     Example: `%e = nn.embedding %ids, %table : tensor<2x256xi32>, tensor<2048x64xf32> -> tensor<2x256x64xf32>`
 
+    `absent` says that the table is a part of one, and that the index -1 stands for a row of another part
+    (fsdp.rows_of_shard). The result has -0.0 there, so that the sum over all parts has the bits of the row.
+
     Constraints: 1. the table has rank 2; 2. the result's shape is that of the indices followed by the row
     length; 3. equal element types. An index outside the table is a run-time error.
   }];
@@ -517,7 +520,7 @@ def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable], NN_OwnBytes> {
   let linear = NN_NotLinear;
   let flops = NN_NoFlops;
   let precision = NN_OperandsPrecision;
-  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$table);
+  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$table, UnitAttr:$absent);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$indices `,` $table attr-dict `:` type($indices) `,` type($table) `->` type($result)";
   let hasVerifier = 1;
@@ -527,7 +530,7 @@ def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Differentiable], NN_OwnBytes> {
 def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
   let summary = "Reverse rule of nn.embedding: adds rows, in token order";
   let prose = [{
-    Sums in f32 in the order of the tokens and rounds once.
+    Sums in f32 in the order of the tokens and rounds once. With `absent`, the index -1 adds nothing.
 
     Example: `%dt = nn.embedding_grad %ids, %dy : tensor<2x256xi32>, tensor<2x256x64xf32> -> tensor<2048x64xf32>`
   }];
@@ -535,7 +538,7 @@ def NN_EmbeddingGradOp : NN_PureOp<"embedding_grad"> {
   let linear = NN_LinearIn<"cotangent">;
   let flops = NN_Flops<1, "cotangent">;
   let precision = NN_LaterPrecision;
-  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$cotangent);
+  let arguments = (ins NN_IntTensor:$indices, NN_FloatTensor:$cotangent, UnitAttr:$absent);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$indices `,` $cotangent attr-dict `:` type($indices) `,` type($cotangent) `->` type($result)";
   let hasVerifier = 1;

@@ -388,8 +388,9 @@ void AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
 
 void EmbeddingOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
                            MutableArrayRef<Value> operandCotangents) {
-  operandCotangents[1] = EmbeddingGradOp::create(
-      builder, getLoc(), getTable().getType(), getIndices(), cotangents[0]);
+  operandCotangents[1] =
+      EmbeddingGradOp::create(builder, getLoc(), getTable().getType(),
+                              getIndices(), cotangents[0], getAbsentAttr());
 }
 
 void CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents,

@@ -48,8 +48,8 @@ Tensors attention(const Tensors &in, double scale,
 Tensors attentionGrad(const Tensors &in, double scale,
                       const nn::AttentionView &view);
 
-DenseTensor embedding(const Tensors &in);
-DenseTensor embeddingGrad(const Tensors &in, int64_t rows);
+DenseTensor embedding(const Tensors &in, bool absent);
+DenseTensor embeddingGrad(const Tensors &in, int64_t rows, bool absent);
 Tensors crossEntropy(const Tensors &in, int64_t ignoreIndex);
 DenseTensor crossEntropyGrad(const Tensors &in, int64_t ignoreIndex);
 /// One count for each equal part of the targets, in the shape of the result.

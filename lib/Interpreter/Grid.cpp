@@ -67,6 +67,7 @@ private:
   void fusion(nn::FusionOp op);
   void collective(dist::CollectiveOpInterface op);
   void shardOf(dist::ShardOfOp op);
+  void rowsOfShard(dist::RowsOfShardOp op);
   void redistribute(dist::RedistributeOp op);
   void async(dist::AsyncOp op);
   void await(dist::AwaitOp op);
@@ -331,6 +332,27 @@ void Run::shardOf(dist::ShardOfOp op) {
                                    dist::axisRefs(op.getAxes()), op.getDim()));
 }
 
+void Run::rowsOfShard(dist::RowsOfShardOp op) {
+  auto axes = dist::axisRefs(op.getAxes());
+  Tensors tensors = of(op.getInput());
+  int64_t parts = grid.parts(axes), classes = op.getClasses();
+  int64_t rows = dist::shardSize(classes, parts);
+  for (int64_t rank = 0; rank < grid.ranks(); ++rank) {
+    int64_t first = grid.position(rank, axes) * rows;
+    int64_t count = tensors[rank].size();
+    for (int64_t i = 0; i < count; ++i) {
+      double &index = tensors[rank].values[i];
+      if (index < 0 || index >= classes)
+        fail(nameOf(op) + " got the index " + std::to_string(int64_t(index)) +
+             " into a table of " + std::to_string(classes) + " rows");
+      int64_t row = int64_t(index) - first;
+      int64_t piece = op.getByRank() ? i / (count / parts) : 0;
+      index = row < 0 || row >= rows ? -1 : double(piece * rows + row);
+    }
+  }
+  set(op.getResult(), std::move(tensors));
+}
+
 /// A placement changes no logical tensor; a cast may be declared beside it.
 void Run::redistribute(dist::RedistributeOp op) {
   Tensors tensors = of(op.getInput());
@@ -383,6 +405,7 @@ void Run::execute(Operation *op) {
       .Case([&](nn::FusionOp op) { fusion(op); })
       .Case([&](dist::CollectiveOpInterface op) { collective(op); })
       .Case([&](dist::ShardOfOp op) { shardOf(op); })
+      .Case([&](dist::RowsOfShardOp op) { rowsOfShard(op); })
       .Case([&](dist::RedistributeOp op) { redistribute(op); })
       .Case([&](dist::AsyncOp op) { async(op); })
       .Case([&](dist::AwaitOp op) { await(op); })

@@ -365,9 +365,11 @@ static std::optional<Tensors> evaluateLayer(Operation *op, const Tensors &in) {
       .Case([&](nn::AttentionGradOp op) {
         return attentionGrad(in, op.getScale().convertToDouble(), op.getView());
       })
-      .Case([&](nn::EmbeddingOp) -> Tensors { return {embedding(in)}; })
+      .Case([&](nn::EmbeddingOp op) -> Tensors {
+        return {embedding(in, op.getAbsent())};
+      })
       .Case([&](nn::EmbeddingGradOp op) -> Tensors {
-        return {embeddingGrad(in, shapeOf(op.getResult())[0])};
+        return {embeddingGrad(in, shapeOf(op.getResult())[0], op.getAbsent())};
       })
       .Default([](Operation *) -> Result { return std::nullopt; });
 }

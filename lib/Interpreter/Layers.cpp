@@ -433,27 +433,35 @@ Tensors attentionGrad(const Tensors &in, double scale,
 // Embedding and losses
 //===----------------------------------------------------------------------===//
 
-DenseTensor embedding(const Tensors &in) {
+/// Calls body(token, row of the table) for the tokens whose row is there.
+template <typename Body>
+static void forEachToken(const DenseTensor &indices, bool absent, Body body) {
+  for (int64_t i = 0; i < indices.size(); ++i)
+    if (!absent || indices.values[i] != -1)
+      body(i, static_cast<int64_t>(indices.values[i]));
+}
+
+DenseTensor embedding(const Tensors &in, bool absent) {
   const DenseTensor &indices = in[0], &table = in[1];
   int64_t width = table.shape[1];
   std::vector<int64_t> shape = indices.shape;
   shape.push_back(width);
-  DenseTensor y = DenseTensor::full(shape);
-  for (int64_t i = 0; i < indices.size(); ++i)
+  DenseTensor y = DenseTensor::full(shape, -0.0);
+  forEachToken(indices, absent, [&](int64_t token, int64_t row) {
     for (int64_t c = 0; c < width; ++c)
-      y.values[i * width + c] =
-          table.values.at(static_cast<int64_t>(indices.values[i]) * width + c);
+      y.values[token * width + c] = table.values.at(row * width + c);
+  });
   return y;
 }
 
-DenseTensor embeddingGrad(const Tensors &in, int64_t rows) {
+DenseTensor embeddingGrad(const Tensors &in, int64_t rows, bool absent) {
   const DenseTensor &indices = in[0], &dy = in[1];
   int64_t width = dy.shape.back();
   DenseTensor dTable = DenseTensor::full({rows, width});
-  for (int64_t i = 0; i < indices.size(); ++i)
+  forEachToken(indices, absent, [&](int64_t token, int64_t row) {
     for (int64_t c = 0; c < width; ++c)
-      dTable.values.at(static_cast<int64_t>(indices.values[i]) * width + c) +=
-          dy.values[i * width + c];
+      dTable.values.at(row * width + c) += dy.values[token * width + c];
+  });
   return dTable;
 }
 

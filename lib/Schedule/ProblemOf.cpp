@@ -61,7 +61,8 @@ static std::optional<OpKind> kindOf(Operation *op,
     return OpKind::Collective;
   if (isa<nn::LinearWeightGradOp>(op))
     return OpKind::AddProduct;
-  if (op->hasTrait<nn::MatrixProduct>() || isa<dist::ShardOfOp>(op))
+  if (op->hasTrait<nn::MatrixProduct>() ||
+      isa<dist::ShardOfOp, dist::RowsOfShardOp>(op))
     return OpKind::Work;
   if (isa<nn::SliceOp>(op))
     return OpKind::Box;

@@ -215,6 +215,7 @@ private:
                                             mlir::Value result, int64_t ranks,
                                             mlir::Operation *op);
   mlir::LogicalResult lowerShardOf(dist::ShardOfOp op);
+  mlir::LogicalResult lowerRowsOfShard(dist::RowsOfShardOp op);
   mlir::LogicalResult lowerAsync(dist::AsyncOp op);
   mlir::LogicalResult lowerAwait(dist::AwaitOp op);
 

@@ -105,6 +105,16 @@ LogicalResult ProgramLowering::lowerShardOf(dist::ShardOfOp op) {
   return success();
 }
 
+LogicalResult ProgramLowering::lowerRowsOfShard(dist::RowsOfShardOp op) {
+  Value ids = buffer(op.getInput());
+  exec::RowsOfShardOp::create(
+      b, op.getLoc(),
+      exec::StreamAttr::get(b.getContext(), exec::Stream::Compute), ids,
+      output(op.getResult(), op), /*workspaces=*/ValueRange(), op.getMeshAttr(),
+      op.getAxesAttr(), op.getClassesAttr(), op.getByRankAttr());
+  return success();
+}
+
 /// An await in the body is kept by the order of the stream: nothing is lowered
 /// for it, and the token of what it awaits stays without exec.await.
 LogicalResult ProgramLowering::lowerAsync(dist::AsyncOp op) {

@@ -402,6 +402,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
       .Case([&](nn::MatmulOp o) { return lowerMatmul(o); })
       .Case([&](nn::AdamWOp o) { return lowerAdamW(o); })
       .Case([&](dist::ShardOfOp o) { return lowerShardOf(o); })
+      .Case([&](dist::RowsOfShardOp o) { return lowerRowsOfShard(o); })
       .Case([&](dist::AsyncOp o) { return lowerAsync(o); })
       .Case([&](dist::AwaitOp o) { return lowerAwait(o); })
       .Case([&](dist::CollectiveOpInterface o) {

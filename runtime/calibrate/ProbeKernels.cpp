@@ -96,7 +96,7 @@ static void runEmbeddingGrad(Context &c, int64_t count, Ptr in, Ptr out) {
   // Half of what moves is the table.
   int64_t rows = count / kWidth;
   embeddingGrad(c, Stream::Compute, DType::F32, rows, rows, kWidth,
-                zeroIds(rows), in, out, nullptr);
+                /*absent=*/false, zeroIds(rows), in, out, nullptr);
 }
 
 static void runRotary(Context &c, int64_t count, Ptr in, Ptr out) {

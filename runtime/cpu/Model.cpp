@@ -1,6 +1,7 @@
 //===- Model.cpp - Rotary, embedding, cross entropy -----------------------===//
 #include "CpuContext.h"
 #include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/ShardRows.h"
 #include "runtime/onednn/Parallel.h"
 #include <algorithm>
 #include <cstring>
@@ -116,9 +117,17 @@ static bool inRange(CpuContext &c, int64_t id, int64_t classes,
   return false;
 }
 
+/// What a sum with any number, also with a zero of either sign, leaves alone.
+static void fillNegativeZero(DType type, Ptr row, int64_t cols) {
+  if (type == DType::F32)
+    std::fill_n(as<float>(row), cols, -0.0f);
+  else
+    std::fill_n(as<uint16_t>(row), cols, uint16_t(0x8000));
+}
+
 void fsdp::rt::embedding(Context &context, Stream stream, DType type,
-                         int64_t rows, int64_t classes, int64_t cols, Ptr ids,
-                         Ptr table, Ptr out) {
+                         int64_t rows, int64_t classes, int64_t cols,
+                         bool absent, Ptr ids, Ptr table, Ptr out) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "embedding");
   Timeline::Span span(c.timeline, stream, "embedding", rows, cols);
@@ -127,7 +136,9 @@ void fsdp::rt::embedding(Context &context, Stream stream, DType type,
   parallelFor(c.threads, rows, cols, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       Ptr to = out + size_t(r) * bytes;
-      if (inRange(c, id[r], classes, kTokenOutOfRange))
+      if (absent && id[r] == kAbsentRow)
+        fillNegativeZero(type, to, cols);
+      else if (inRange(c, id[r], classes, kTokenOutOfRange))
         std::memcpy(to, table + size_t(id[r]) * bytes, bytes);
       else
         std::memset(to, 0, bytes);
@@ -140,7 +151,8 @@ static auto addRowKernel(BF16) { return kernels().addRowBF16; }
 
 void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
-                             Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
+                             bool absent, Ptr ids, Ptr dy, Ptr out,
+                             Ptr workspace) {
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "embedding");
   Timeline::Span span(c.timeline, stream, "embedding_grad", rows, cols);
@@ -156,7 +168,8 @@ void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
                     std::fill(sum + k * cols + begin, sum + k * cols + end,
                               0.0f);
                   for (int64_t r = 0; r < rows; ++r)
-                    if (inRange(c, id[r], classes, kTokenOutOfRange))
+                    if (!(absent && id[r] == kAbsentRow) &&
+                        inRange(c, id[r], classes, kTokenOutOfRange))
                       add(as<T>(dy) + r * cols + begin,
                           sum + id[r] * cols + begin, end - begin);
                 });
@@ -168,6 +181,25 @@ void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
                                    as<BF16>(out) + begin * cols, cols,
                                    end - begin, cols);
                 });
+}
+
+void fsdp::rt::rowsOfShard(Context &context, Stream stream, int group,
+                           int64_t count, int64_t classes, bool byRank, Ptr ids,
+                           Ptr out) {
+  CpuContext &c = cpuContext(context);
+  ComputeCall call(c, stream, "rows of a shard");
+  Timeline::Span span(c.timeline, stream, "rows_of_shard", count);
+  const Coordinate place = c.places[size_t(group)];
+  const ShardRows shard =
+      ShardRows::of(place.index, place.count, count, classes, byRank);
+  const int32_t *id = as<int32_t>(ids);
+  int32_t *row = as<int32_t>(out);
+  parallelFor(c.threads, count, 1, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      row[i] = inRange(c, id[i], classes, kTokenOutOfRange)
+                   ? rowOfShard(shard, id[i], i / shard.each)
+                   : kAbsentRow;
+  });
 }
 
 //===----------------------------------------------------------------------===//

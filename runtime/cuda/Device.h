@@ -7,6 +7,7 @@
 #ifndef FSDP_RUNTIME_CUDA_DEVICE_H
 #define FSDP_RUNTIME_CUDA_DEVICE_H
 
+#include "fsdp/Artifact/Mesh.h"
 #include "fsdp/Runtime/CudaKernels.h"
 #include "runtime/core/DataErrors.h"
 #include "runtime/core/ObservedCall.h"
@@ -30,6 +31,8 @@ FSDP_DEVICE bool inRange(int64_t id, int64_t classes, DataError error,
 
 /// Where kernels set bits of DataError, in device memory.
 unsigned *dataErrorFlags(Context &c);
+/// This rank's place in a group of the artifact.
+Coordinate placeIn(Context &c, int group);
 
 [[noreturn]] void abortWorld(const std::string &message, int exitCode);
 

@@ -9,6 +9,10 @@ unsigned *fsdp::rt::dataErrorFlags(Context &context) {
   return c.dataErrors;
 }
 
+Coordinate fsdp::rt::placeIn(Context &context, int group) {
+  return cudaContext(context).places[size_t(group)];
+}
+
 void fsdp::rt::gpu::startKernel(Context &context, Stream stream,
                                 const char *name, const void *kernel,
                                 const LaunchShape &shape, void **parameters) {

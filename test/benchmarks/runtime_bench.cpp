@@ -161,12 +161,12 @@ static void benchKernels() {
     report("count_labels", 4.0 * n,
            seconds([&] { countLabels(c, s, n, 1, -100, ptr(ids), ptr(sum)); }));
     report("embedding", 8.0 * n, seconds([&] {
-             embedding(c, s, DType::F32, n / 256, 256, 256, ptr(ids), ptr(p),
-                       ptr(y));
+             embedding(c, s, DType::F32, n / 256, 256, 256, /*absent=*/false,
+                       ptr(ids), ptr(p), ptr(y));
            }));
     report("embedding_grad", 4.0 * n, seconds([&] {
-             embeddingGrad(c, s, DType::F32, n / 256, 256, 256, ptr(ids),
-                           ptr(p), ptr(y), nullptr);
+             embeddingGrad(c, s, DType::F32, n / 256, 256, 256,
+                           /*absent=*/false, ptr(ids), ptr(p), ptr(y), nullptr);
            }));
     int64_t shape[] = {2048, 2048}, swapped[] = {1, 0};
     report("transpose 2048x2048", 8.0 * n, seconds([&] {

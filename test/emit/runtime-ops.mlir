@@ -70,12 +70,18 @@ exec.program @p arena 65536 {
   %words = exec.alloc at 24576 "words" : memref<16x8xbf16>
   %x = exec.alloc at 26624 "x" : memref<2x4x8xbf16>
   // Eight tokens, 16 classes, 8 columns.
-  // CHECK: embedding(c, Stream::Compute, DType::BF16, 8, 16, 8, ids_, words_, x_);
+  // CHECK: embedding(c, Stream::Compute, DType::BF16, 8, 16, 8, false, ids_, words_, x_);
   exec.embedding on compute (%ids, %words : memref<2x4xi32>, memref<16x8xbf16>) outs(%x : memref<2x4x8xbf16>)
-  // CHECK: embeddingGrad(c, Stream::Compute, DType::BF16, 8, 16, 8, ids_, x_, words_,
-  // CHECK-NEXT: ws_);
+  // CHECK: embeddingGrad(c, Stream::Compute, DType::BF16, 8, 16, 8, false, ids_, x_,
+  // CHECK-NEXT: words_, ws_);
   exec.embedding_grad on compute (%ids, %x : memref<2x4xi32>, memref<2x4x8xbf16>) outs(%words : memref<16x8xbf16>)
       workspace(%ws : memref<256xi8>)
+  // The rows of 30 that this rank has of those of four, which are told apart.
+  // CHECK: rowsOfShard(c, Stream::Compute, 0, 8, 30, true, ids_, ids_);
+  exec.rows_of_shard on compute (%ids : memref<2x4xi32>) outs(%ids : memref<2x4xi32>)
+      over @mesh["tp", "dp_shard":(2)2] of 30 {by_rank}
+  // CHECK: embedding(c, Stream::Compute, DType::BF16, 8, 16, 8, true, ids_, words_,
+  exec.embedding on compute (%ids, %words : memref<2x4xi32>, memref<16x8xbf16>) outs(%x : memref<2x4x8xbf16>) {absent}
   %logits = exec.alloc at 28672 "logits" : memref<2x4x16xf32>
   %losses = exec.alloc at 30720 "losses" : memref<2x4xf32>
   %rowlse = exec.alloc at 32768 "rowlse" : memref<2x4xf32>

@@ -22,7 +22,8 @@ void copyValue(Context &c) {
 }
 void lookUp(Context &c) {
   embedding(c, Stream::Compute, DType::F32, /*rows=*/1, /*classes=*/4,
-            /*cols=*/4, at(c, kToken), at(c, kTable), at(c, kRow));
+            /*cols=*/4, /*absent=*/false, at(c, kToken), at(c, kTable),
+            at(c, kRow));
 }
 
 /// A step that copies a value and looks up a token.

@@ -69,15 +69,16 @@ def _pointers(data, place):
     return [place(a) for a in struct.unpack(f"<{len(data) // 8}Q", data)]
 
 
-_COUNT, _REAL = _words("<q"), _words("<f")
+_COUNT, _REAL, _FLAG = _words("<q"), _words("<f"), _words("<?")
 _ATTENTION = [_words("<6qf?3xqf4x"), _pointers]
 _VALUES = {
     "copyElements": [_walk],
     "rotaryPairs": [_COUNT, _words("<3q?3xf")],
     "splitHeadPairs": [_COUNT, _words("<3q?3xf"), _COUNT],
     "joinHeadPairs": [_COUNT, _words("<3q?3xf"), _COUNT],
-    "embeddingRows": [_COUNT] * 3,
-    "sortTokens": [_COUNT] * 2 + [_words("<i")],
+    "embeddingRows": [_COUNT] * 3 + [_FLAG],
+    "shardRows": [_COUNT] * 2 + [_words("<3q")],
+    "sortTokens": [_COUNT] * 2 + [_words("<i"), _FLAG],
     "embeddingGradRows": [_COUNT] * 3,
     "crossEntropyRows": [_COUNT] * 3,
     "crossEntropyGradRows": [_COUNT] * 3,
@@ -265,8 +266,21 @@ def _embedding(op):
     count = exec_text.elements(op.in_kinds[0])[0]
     (classes, cols), element = exec_text.shape(op.in_kinds[1])
     return [elements(op.stream, f"embeddingRows<{C_NAMES[element]}>", count * cols,
-                     [*op.ins, *op.outs, FLAGS], [(count,), (classes,), (cols,)],
+                     [*op.ins, *op.outs, FLAGS],
+                     [(count,), (classes,), (cols,), (op.has("absent"),)],
                      each=vectors(cols, element, [op.ins[1], *op.outs]))]
+
+
+def _rows_of_shard(op):
+    """The table's rows are in the text after the axes."""
+    count = exec_text.elements(op.in_kinds[0])[0]
+    classes = int(re.search(r"\] of (\d+)", op.rest).group(1))
+    members = ranks_of(op.module, op.axes(), op.rank)
+    rows = ceil_div(classes, len(members))
+    each = count // len(members) if op.has("by_rank") else count
+    shard = (members.index(op.rank) * rows, rows, each)
+    return [elements(op.stream, "shardRows", count, [*op.ins, *op.outs, FLAGS],
+                     [(count,), (classes,), shard], each=1)]
 
 
 def _embedding_grad(op):
@@ -276,7 +290,7 @@ def _embedding_grad(op):
     each = vectors(cols, element, [op.ins[1], *op.outs])
     digits = ceil_div(classes.bit_length(), 4)
     return [launch(op.stream, "sortTokens", 1, (512, 1), [ids, order, order + 4 * count, FLAGS],
-                   [(count,), (classes,), (digits,)]),
+                   [(count,), (classes,), (digits,), (op.has("absent"),)]),
             fill(op.stream, op.outs[0], exec_text.bytes_of(op.out_kinds[0])),
             launch(op.stream, f"embeddingGradRows<{C_NAMES[element]}>",
                    count * ceil_div(cols, 256 * each), (256, 1),
@@ -470,6 +484,7 @@ ISSUES = {
     "copy": _copy,
     "fill_zero": _fill_zero,
     "shard_of": _shard_of,
+    "rows_of_shard": _rows_of_shard,
     "transpose": _transpose,
     "copy_box": _copy_box,
     "collective": _collective,

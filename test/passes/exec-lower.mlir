@@ -61,6 +61,19 @@ func.func @placed(%x: tensor<3x4xf32> {nn.name = "x", fsdp.placement = #fsdp.pla
 
 // -----
 
+// The rows of a table that this rank has, of the indices of all.
+// CHECK-LABEL: exec.program @rows
+// CHECK: exec.rows_of_shard on compute(%ids : memref<8xi32>) outs(%[[OWN:.*]] : memref<8xi32>) over @mesh["dp_shard"] of 15 {by_rank}
+// CHECK: exec.embedding_grad on compute(%[[OWN]], %dy : memref<8xi32>, memref<8x2xf32>) outs(%dw : memref<16x2xf32>) {absent
+fsdp.mesh @mesh ["dp_shard" = 4]
+func.func @rows(%ids: tensor<8xi32> {nn.name = "ids"}, %dy: tensor<8x2xf32> {nn.name = "dy"}) -> (tensor<16x2xf32> {nn.name = "dw"}) {
+  %own = fsdp.rows_of_shard %ids on @mesh["dp_shard"] of 15 {by_rank} : tensor<8xi32>
+  %dw = nn.embedding_grad %own, %dy {absent} : tensor<8xi32>, tensor<8x2xf32> -> tensor<16x2xf32>
+  return %dw : tensor<16x2xf32>
+}
+
+// -----
+
 // A part of what every rank has is a copy by the rank's place.
 // CHECK-LABEL: exec.program @part
 // CHECK: exec.shard_of on compute(%{{.*}} : memref<7x8xf32>) outs(%y : memref<2x8xf32>) over @mesh["tp", "dp_shard":(2)2]

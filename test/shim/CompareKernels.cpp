@@ -84,10 +84,11 @@ void splitHeads(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t,
                 int64_t, bool, Ptr, Ptr, Ptr, Ptr, Ptr) {}
 void joinHeads(Context &, Stream, DType, int64_t, int64_t, int64_t, int64_t,
                int64_t, bool, Ptr, Ptr, Ptr, Ptr, Ptr) {}
-void embedding(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
-               Ptr) {}
-void embeddingGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,
-                   Ptr, Ptr, Ptr) {}
+void embedding(Context &, Stream, DType, int64_t, int64_t, int64_t, bool, Ptr,
+               Ptr, Ptr) {}
+void embeddingGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, bool,
+                   Ptr, Ptr, Ptr, Ptr) {}
+void rowsOfShard(Context &, Stream, int, int64_t, int64_t, bool, Ptr, Ptr) {}
 void crossEntropy(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr, Ptr,
                   Ptr, Ptr) {}
 void crossEntropyGrad(Context &, Stream, DType, int64_t, int64_t, int64_t, Ptr,

@@ -10,9 +10,15 @@
 #include "runtime/cuda/kernels/Model.cu"
 #include "runtime/cuda/kernels/Optimizer.cu"
 
+#include "runtime/cpu/CpuContext.h"
+
 unsigned *fsdp::rt::dataErrorFlags(Context &) {
   static unsigned flags = 0;
   return &flags;
+}
+
+fsdp::rt::Coordinate fsdp::rt::placeIn(Context &context, int group) {
+  return cpuContext(context).places[size_t(group)];
 }
 
 // Calls on the host are observed by nobody, and need have no context.

@@ -419,6 +419,7 @@ struct CompileOptions {
     ReduceOrder reduce = ReduceOrder::Exact;
     bool computeCopy = false;
     bool wideProducts = false;
+    bool embeddingRows = false;
     /// In which a rank's rows are projected to logits.
     int64_t lossChunks = 1;
     int64_t threads = 1;
@@ -476,15 +477,22 @@ struct CompileOptions {
           "sums over ranks; exact: in one fixed order, with the same bits in "
           "any mode, plan and library; fast: by NCCL in its own order, with "
           "bits that depend on it; only CUDA artifacts take fast");
+      describeParameters(table);
+      table.add("compile.threads", threads, 1, 4096,
+                "compute threads per rank");
+      describeArtifact(table);
+    }
+    void describeParameters(OptionTable &table) {
       table.add("compile.compute_copy", computeCopy,
                 "in bfloat16: the optimizer writes parameters in bf16 too, so "
                 "that no step casts; same bits; auto plans may leave them out");
       table.add("compile.wide_products", wideProducts,
                 "products of one input are one: queries, keys and values, and "
                 "the two of a gated feed-forward; rounds differently");
-      table.add("compile.threads", threads, 1, 4096,
-                "compute threads per rank");
-      describeArtifact(table);
+      table.add("compile.embedding_rows", embeddingRows,
+                "where that is fewer bytes, ranks exchange the rows of an "
+                "embedding that their tokens name instead of its table, and "
+                "the rows' gradients; same bits, with compile.reduce = exact");
     }
     void describeArtifact(OptionTable &table) {
       table.decide(Decides::Artifact);

@@ -13,7 +13,7 @@
 extern "C" {
 
 /// Changes whenever this header or Runtime.h does.
-#define FSDP_ARTIFACT_ABI 12
+#define FSDP_ARTIFACT_ABI 13
 
 struct fsdp_program {
   const char *name;

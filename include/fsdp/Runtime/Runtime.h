@@ -84,14 +84,22 @@ void joinHeads(Context &c, Stream s, DType type, int64_t batch,
                int64_t headDim, bool halves, Ptr q, Ptr k, Ptr v, Ptr table,
                Ptr x);
 
-/// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols].
+/// ids: i32 [rows]; table: [classes, cols]; out: [rows, cols]. With `absent`,
+/// the id -1 stands for a row that another rank has, and gives -0.0.
 void embedding(Context &c, Stream s, DType type, int64_t rows, int64_t classes,
-               int64_t cols, Ptr ids, Ptr table, Ptr out);
-/// Adds rows of dy in token order in f32, rounds once. workspace, on the CPU:
-/// f32 [classes, cols] if the type is not f32 (0 bytes otherwise).
+               int64_t cols, bool absent, Ptr ids, Ptr table, Ptr out);
+/// Adds rows of dy in token order in f32, rounds once. With `absent`, the id -1
+/// adds nothing. workspace, on the CPU: f32 [classes, cols] if the type is not
+/// f32 (0 bytes otherwise).
 void embeddingGrad(Context &c, Stream s, DType type, int64_t rows,
-                   int64_t classes, int64_t cols, Ptr ids, Ptr dy, Ptr out,
-                   Ptr workspace);
+                   int64_t classes, int64_t cols, bool absent, Ptr ids, Ptr dy,
+                   Ptr out, Ptr workspace);
+/// ids: i32 [count], rows of a table that the ranks of the group have shards
+/// of, n = ceil(classes / ranks) rows each. out: i32 [count], the rows of this
+/// rank's shard, -1 for those of others; `byRank`: row + i n for the ids of
+/// rank i, count / ranks of them after those of rank i - 1.
+void rowsOfShard(Context &c, Stream s, int group, int64_t count,
+                 int64_t classes, bool byRank, Ptr ids, Ptr out);
 
 /// losses, lse: f32 [rows]; the loss of an ignored row is 0.
 void crossEntropy(Context &c, Stream s, DType type, int64_t rows,

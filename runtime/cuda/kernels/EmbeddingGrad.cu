@@ -9,6 +9,7 @@
 #include "../Device.h"
 
 #include "fsdp/Target/CudaWorkspaces.h"
+#include "runtime/kernels/ShardRows.h"
 
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;
@@ -55,17 +56,18 @@ FSDP_DEVICE void sumOfEarlier(uint32_t *counters) {
 /// The tokens in order of class, those of one class in their order: a radix
 /// sort from the last digit on, `digits` of them. A thread has neighbours, so
 /// (digit, thread, place) is the order of a pass. It ends in `order`; `other`
-/// has as much room.
+/// has as much room. With `absent`, an id of none is no error.
 __global__ void sortTokens(int64_t rows, int64_t classes, int32_t digits,
-                           const int32_t *ids, uint32_t *order, uint32_t *other,
-                           unsigned *flags) {
+                           bool absent, const int32_t *ids, uint32_t *order,
+                           uint32_t *other, unsigned *flags) {
   __shared__ uint32_t counters[kDigits * kSortThreads];
   const int t = int(threadIdx.x);
   const int64_t each = (rows + kSortThreads - 1) / kSortThreads;
   const int64_t begin = t * each < rows ? t * each : rows;
   const int64_t end = begin + each < rows ? begin + each : rows;
   for (int64_t i = begin; i < end; ++i)
-    inRange(ids[i], classes, kTokenOutOfRange, flags);
+    if (!absent || ids[i] != kAbsentRow)
+      inRange(ids[i], classes, kTokenOutOfRange, flags);
   // The last pass writes `order`.
   uint32_t *from = digits % 2 ? other : order;
   uint32_t *to = digits % 2 ? order : other;
@@ -172,12 +174,14 @@ static void addRows(Context &c, Stream stream, int64_t rows, int64_t classes,
 
 void fsdp::rt::embeddingGrad(Context &c, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
-                             Ptr ids, Ptr dy, Ptr out, Ptr workspace) {
+                             bool absent, Ptr ids, Ptr dy, Ptr out,
+                             Ptr workspace) {
   ObservedCall call(c);
   auto *order = as<uint32_t>(workspace);
   gpu::startWith(c, stream, "embedding_grad", sortTokens,
                  {1, kSortThreads, 1, false}, rows, classes, digitsOf(classes),
-                 as<int32_t>(ids), order, order + rows, dataErrorFlags(c));
+                 absent, as<int32_t>(ids), order, order + rows,
+                 dataErrorFlags(c));
   fillZero(c, stream, out, classes * cols * sizeOf(type));
   dispatch(type, "embedding", [&](auto tag) {
     using T = decltype(tag);

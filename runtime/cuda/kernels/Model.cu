@@ -1,6 +1,8 @@
 //===- Model.cu - Rotary, embedding, cross entropy ------------------------===//
 #include "../Device.h"
 
+#include "runtime/kernels/ShardRows.h"
+
 using namespace fsdp::rt;
 using namespace fsdp::rt::device;
 
@@ -209,31 +211,46 @@ void fsdp::rt::joinHeads(Context &c, Stream stream, DType type, int64_t batch,
 
 namespace fsdp::rt::device {
 
-/// A thread has N columns of a row.
+/// A thread has N columns of a row. Negative zero is what a sum with any number
+/// leaves alone, also with a zero of either sign.
 template <typename T, int N>
 __global__ void embeddingRows(int64_t rows, int64_t classes, int64_t cols,
-                              const int32_t *ids, const T *table, T *out,
-                              unsigned *flags) {
+                              bool absent, const int32_t *ids, const T *table,
+                              T *out, unsigned *flags) {
   gpu::packets<N>(rows, cols, [&](int64_t row, int64_t col) {
     const int64_t id = ids[row];
     gpu::Vector<T, N> x = {};
-    if (inRange(id, classes, kTokenOutOfRange, flags))
+    if (absent && id == kAbsentRow) {
+      FSDP_UNROLL
+      for (int k = 0; k < N; ++k)
+        math::store(&x[k], -0.0f);
+    } else if (inRange(id, classes, kTokenOutOfRange, flags)) {
       x = gpu::load<N>(table + id * cols + col);
+    }
     gpu::store(out + row * cols + col, x);
+  });
+}
+
+__global__ void shardRows(int64_t count, int64_t classes, ShardRows shard,
+                          const int32_t *ids, int32_t *out, unsigned *flags) {
+  gpu::elements(count, 1, [&](int64_t i, int64_t) {
+    out[i] = inRange(ids[i], classes, kTokenOutOfRange, flags)
+                 ? rowOfShard(shard, ids[i], gpu::quotient(i, shard.each))
+                 : kAbsentRow;
   });
 }
 
 } // namespace fsdp::rt::device
 
 void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
-                         int64_t classes, int64_t cols, Ptr ids, Ptr table,
-                         Ptr out) {
+                         int64_t classes, int64_t cols, bool absent, Ptr ids,
+                         Ptr table, Ptr out) {
   dispatch(type, "embedding", [&](auto tag) {
     using T = decltype(tag);
     auto launch = [&](auto kernel, int columns) {
       gpu::startWith(c, stream, "embedding", kernel,
                      gpu::vectorsShape(rows * cols, columns), rows, classes,
-                     cols, as<int32_t>(ids), as<T>(table), as<T>(out),
+                     cols, absent, as<int32_t>(ids), as<T>(table), as<T>(out),
                      dataErrorFlags(c));
     };
     constexpr int kColumns = 16 / sizeof(T);
@@ -242,6 +259,15 @@ void fsdp::rt::embedding(Context &c, Stream stream, DType type, int64_t rows,
     else
       launch(embeddingRows<T, 1>, 1);
   });
+}
+
+void fsdp::rt::rowsOfShard(Context &c, Stream stream, int group, int64_t count,
+                           int64_t classes, bool byRank, Ptr ids, Ptr out) {
+  const Coordinate place = placeIn(c, group);
+  gpu::startWith(
+      c, stream, "rows_of_shard", shardRows, gpu::elementsShape(count), count,
+      classes, ShardRows::of(place.index, place.count, count, classes, byRank),
+      as<int32_t>(ids), as<int32_t>(out), dataErrorFlags(c));
 }
 
 //===----------------------------------------------------------------------===//

@@ -787,6 +787,39 @@ exec.program @p {
 
 // -----
 
+// rows_of_shard 6
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xi32>
+  %1 = exec.alloc : memref<4xi32>
+  // expected-error @below {{refers to #fsdp.axis_ref<"tp">, which mesh @mesh lacks}}
+  exec.rows_of_shard on compute (%0 : memref<4xi32>) outs(%1 : memref<4xi32>) over @mesh["tp"] of 8
+}
+
+// -----
+
+// rows_of_shard 7
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<4xi32>
+  %1 = exec.alloc : memref<4xi32>
+  // expected-error @below {{needs a table of rows, got 0}}
+  exec.rows_of_shard on compute (%0 : memref<4xi32>) outs(%1 : memref<4xi32>) over @mesh["dp_shard"] of 0
+}
+
+// -----
+
+// rows_of_shard 8
+fsdp.mesh @mesh ["dp_shard" = 2]
+exec.program @p {
+  %0 = exec.alloc : memref<5xi32>
+  %1 = exec.alloc : memref<5xi32>
+  // expected-error @below {{cannot split 5 numbers over 2 ranks}}
+  exec.rows_of_shard on compute (%0 : memref<5xi32>) outs(%1 : memref<5xi32>) over @mesh["dp_shard"] of 8 {by_rank}
+}
+
+// -----
+
 // narrow 2
 exec.program @p {
   %0 = exec.alloc : memref<4xf32>

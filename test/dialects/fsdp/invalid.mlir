@@ -630,6 +630,46 @@ func.func @f(%x: tensor<2xf32>) {
 
 // -----
 
+// fsdp.rows_of_shard 1: axes.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xi32>) {
+  // expected-error @+1 {{which mesh @mesh lacks}}
+  %0 = fsdp.rows_of_shard %x on @mesh["b"] of 8 : tensor<4xi32>
+  return
+}
+
+// -----
+
+// fsdp.rows_of_shard 2: indices.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xi64>) {
+  // expected-error @+1 {{needs indices of i32, got 'tensor<4xi64>'}}
+  %0 = fsdp.rows_of_shard %x on @mesh["a"] of 8 : tensor<4xi64>
+  return
+}
+
+// -----
+
+// fsdp.rows_of_shard 3: rows.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<4xi32>) {
+  // expected-error @+1 {{needs a table of rows, got 0}}
+  %0 = fsdp.rows_of_shard %x on @mesh["a"] of 0 : tensor<4xi32>
+  return
+}
+
+// -----
+
+// fsdp.rows_of_shard 4: ranks.
+fsdp.mesh @mesh ["a" = 2]
+func.func @f(%x: tensor<5x2xi32>) {
+  // expected-error @+1 {{cannot split the indices 'tensor<5x2xi32>' by 2 ranks}}
+  %0 = fsdp.rows_of_shard %x on @mesh["a"] of 8 {by_rank} : tensor<5x2xi32>
+  return
+}
+
+// -----
+
 // fsdp.all_to_all 1: axes.
 fsdp.mesh @mesh ["a" = 2]
 func.func @f(%x: tensor<4x4xf32>) {

@@ -93,13 +93,18 @@ func.func private @axes() attributes {x.axes = [#fsdp.axis_ref<"dp_shard">, #fsd
 // CHECK-SAME: {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}
 // CHECK: fsdp.redistribute %{{.*}} on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK: fsdp.shard_of %{{.*}} on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+// CHECK: fsdp.rows_of_shard %{{.*}} on @mesh["dp_replicate", "dp_shard"] of 7 : tensor<16xi32>
+// CHECK: fsdp.rows_of_shard %{{.*}} on @mesh["dp_shard"] of 7 {by_rank} : tensor<16xi32>
 // CHECK: fsdp.all_to_all %{{.*}} on @mesh["dp_shard"] split 1 join 0 {serves = #fsdp.origin<all "fwd a b">} : tensor<16x8xf32> -> tensor<64x2xf32>
 nn.parameter @stored : tensor<16x8xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{"dp_replicate" | "dp_shard"}, {}]>}
 nn.parameter @bar : tensor<16xf32> init #nn.zeros {fsdp.placement = #fsdp.placement<[{| "dp_shard"}]>}
 func.func @placements(%x: tensor<16x8xf32> {fsdp.placement = #fsdp.placement<[{"dp_replicate"}, {}]>},
-                      %y: tensor<7x8xf32> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>}) {
+                      %y: tensor<7x8xf32> {fsdp.placement = #fsdp.placement<[{}, {}], partial = sum {"dp_replicate", "dp_shard":(2)2}>},
+                      %ids: tensor<16xi32>) {
   %0 = fsdp.redistribute %x on @mesh to <[{"dp_replicate"}, {"dp_shard":(1)2}]> : tensor<16x8xf32> -> tensor<16x8xf32>
   %1 = fsdp.shard_of %y on @mesh["dp_shard"] dim 0 : tensor<7x8xf32> -> tensor<2x8xf32>
+  %own = fsdp.rows_of_shard %ids on @mesh["dp_replicate", "dp_shard"] of 7 : tensor<16xi32>
+  %places = fsdp.rows_of_shard %ids on @mesh["dp_shard"] of 7 {by_rank} : tensor<16xi32>
   %2 = fsdp.all_to_all %x on @mesh["dp_shard"] split 1 join 0 {serves = #fsdp.origin<all "fwd a b">} : tensor<16x8xf32> -> tensor<64x2xf32>
   return
 }

@@ -38,6 +38,7 @@ struct Setting {
   int64_t lossChunks = 1;
   bool wideProducts = false;
   int64_t reshardRanks = 0;
+  bool embeddingRows = false;
 };
 
 std::string toString(const Setting &setting) {
@@ -50,7 +51,8 @@ std::string toString(const Setting &setting) {
          (setting.wideProducts ? " wide" : "") +
          (setting.reshardRanks > 0
               ? " again from " + std::to_string(setting.reshardRanks)
-              : "");
+              : "") +
+         (setting.embeddingRows ? " rows" : "");
 }
 
 void PrintTo(const Setting &setting, std::ostream *os) {
@@ -103,6 +105,7 @@ public:
     options.compile.lossChunks = setting.lossChunks;
     options.compile.wideProducts = setting.wideProducts;
     options.parallelism.fsdpReshardRanks = setting.reshardRanks;
+    options.compile.embeddingRows = setting.embeddingRows;
     PassManager manager(&context);
     buildTrainPipeline(manager, options, PipelineLevel::Schedule);
     manager.addInstrumentation(
@@ -130,9 +133,14 @@ public:
 private:
   /// One sequence for every rank.
   OwningOpRef<ModuleOp> trace() {
-    ModelSpec spec{"tiny", tinyLlama(setting.tied), ranks, kSequence};
+    DecoderConfig config = tinyLlama(setting.tied);
+    config.vocab = vocab();
+    ModelSpec spec{"tiny", config, ranks, kSequence};
     return llvm::cantFail(traceModel(context, spec, {ranks, kSequence}));
   }
+
+  /// Rows travel where they are fewer than those of a table.
+  int64_t vocab() const { return setting.embeddingRows ? 61 : kTinyVocab; }
 
   static func::FuncOp programOf(ModuleOp module) {
     auto train = module.lookupSymbol<func::FuncOp>("train");
@@ -168,8 +176,7 @@ private:
     TensorMap all = {{"lr", DenseTensor::scalar(0.01)},
                      {"step", DenseTensor::scalar(3)}};
     for (const char *name : {"tokens", "targets"}) {
-      DenseTensor &tensor = all[name] =
-          random({ranks, kSequence}, 0, kTinyVocab);
+      DenseTensor &tensor = all[name] = random({ranks, kSequence}, 0, vocab());
       for (double &value : tensor.values)
         value = std::floor(value);
     }
@@ -227,6 +234,18 @@ private:
 // The passes as they are
 //===----------------------------------------------------------------------===//
 
+constexpr ShardMode kFull = ShardMode::FullyShard;
+constexpr ShardMode kHybrid = ShardMode::HybridShard;
+constexpr ShardMode kReplicate = ShardMode::Replicate;
+
+/// The ops of one kind, in program order, also those in regions.
+template <typename OpT> SmallVector<OpT> all(ModuleOp module) {
+  SmallVector<OpT> ops;
+  module.lookupSymbol<func::FuncOp>("train").walk(
+      [&](OpT op) { ops.push_back(op); });
+  return ops;
+}
+
 class PassMeaning : public testing::TestWithParam<Setting> {};
 
 TEST_P(PassMeaning, IsKeptByEveryPass) {
@@ -243,13 +262,14 @@ TEST_P(PassMeaning, IsKeptByEveryPass) {
   EXPECT_EQ(seen.count("nn-chunk-loss"), GetParam().lossChunks > 1);
   EXPECT_EQ(seen.count("nn-wide-products"), GetParam().wideProducts);
   EXPECT_EQ(seen.count("fsdp-reshard"), GetParam().reshardRanks > 1);
+  EXPECT_EQ(seen.count("fsdp-embedding-rows"), GetParam().embeddingRows);
+  bool moves = GetParam().embeddingRows && !GetParam().tied &&
+               GetParam().mode != kReplicate;
+  EXPECT_EQ(all<dist::RowsOfShardOp>(comparison.module()).size(),
+            moves ? 2u : 0u);
   EXPECT_EQ(seen.count("nn-precision"),
             GetParam().type == ParamDtype::BFloat16);
 }
-
-constexpr ShardMode kFull = ShardMode::FullyShard;
-constexpr ShardMode kHybrid = ShardMode::HybridShard;
-constexpr ShardMode kReplicate = ShardMode::Replicate;
 
 constexpr ParamDtype kF32 = ParamDtype::Float32, kBF16 = ParamDtype::BFloat16;
 constexpr auto kDefault = ReshardPolicy::Default;
@@ -313,6 +333,25 @@ const Setting kSettings[] = {
      /*bucket=*/true,
      /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
      /*reshardRanks=*/2},
+    {"a=3:data", kFull, kF32, /*tied=*/false, kDefault, /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/0, /*embeddingRows=*/true},
+    {"a=2:data,b=3:data", kFull, kBF16, /*tied=*/false, kAlways,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/2, /*wideProducts=*/true,
+     /*reshardRanks=*/3, /*embeddingRows=*/true},
+    {"a=2:data,b=3:data", kHybrid, kF32, /*tied=*/false, kNever,
+     /*bucket=*/false,
+     /*overlap=*/false, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/0, /*embeddingRows=*/true},
+    {"a=2:data,tp=2:tensor", kFull, kBF16, /*tied=*/false, kDefault,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/0, /*embeddingRows=*/true},
+    {"a=2:data,b=2:data", kFull, kF32, /*tied=*/true, kDefault,
+     /*bucket=*/true,
+     /*overlap=*/true, /*lossChunks=*/1, /*wideProducts=*/false,
+     /*reshardRanks=*/0, /*embeddingRows=*/true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));
@@ -320,14 +359,6 @@ INSTANTIATE_TEST_SUITE_P(Settings, PassMeaning, testing::ValuesIn(kSettings));
 //===----------------------------------------------------------------------===//
 // Faults
 //===----------------------------------------------------------------------===//
-
-/// The ops of one kind, in program order, also those in regions.
-template <typename OpT> SmallVector<OpT> all(ModuleOp module) {
-  SmallVector<OpT> ops;
-  module.lookupSymbol<func::FuncOp>("train").walk(
-      [&](OpT op) { ops.push_back(op); });
-  return ops;
-}
 
 struct Fault {
   const char *name;
@@ -357,6 +388,20 @@ void gatherInWrongOrder(ModuleOp module) {
   auto axes = dist::axisRefs(op.getAxes());
   std::reverse(axes.begin(), axes.end());
   op.setAxesAttr(dist::axesAttr(op.getContext(), axes));
+}
+
+void reverseAxes(dist::RowsOfShardOp op) {
+  auto axes = dist::axisRefs(op.getAxes());
+  std::reverse(axes.begin(), axes.end());
+  op.setAxesAttr(dist::axesAttr(op.getContext(), axes));
+}
+
+void readWrongRows(ModuleOp module) {
+  reverseAxes(all<dist::RowsOfShardOp>(module).front());
+}
+
+void addToWrongRows(ModuleOp module) {
+  reverseAxes(all<dist::RowsOfShardOp>(module).back());
 }
 
 void dropReduction(ModuleOp module) {
@@ -416,6 +461,12 @@ void awaitTwice(ModuleOp module) {
   OpBuilder(op).clone(*op);
 }
 
+Setting withRows(const char *mesh) {
+  Setting setting{mesh, kFull};
+  setting.embeddingRows = true;
+  return setting;
+}
+
 const Fault kFaults[] = {
     {"twice a sum",
      {"a=2:data", kFull},
@@ -432,6 +483,10 @@ const Fault kFaults[] = {
      "fsdp-expand",
      gatherInWrongOrder,
      "loss is "},
+    {"rows are those of another rank's shard", withRows("a=2:data,b=3:data"),
+     "fsdp-embedding-rows", readWrongRows, "loss is "},
+    {"gradients are added to the wrong rows", withRows("a=2:data,b=3:data"),
+     "fsdp-embedding-rows", addToWrongRows, "tok_embeddings.weight is "},
     {"a reduction is missing",
      {"a=2:data", kReplicate},
      "fsdp-expand",

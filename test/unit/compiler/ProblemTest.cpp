@@ -181,6 +181,17 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
                           {},
                           0,
                           2});
+  for (const char *mesh :
+       {"dp_shard=4", "dp_replicate=2,dp_shard=3", "dp_shard=2,tp=2:tensor"})
+    for (const char *target : {"cuda", "cpu"})
+      for (int64_t microbatches : {1, 2}) {
+        settings.push_back(
+            {std::string("embedding rows, ") + mesh + ", " + target,
+             small(3, false), mesh, 1, 8});
+        settings.back().target = target;
+        settings.back().compile.embeddingRows = true;
+        settings.back().microbatches = microbatches;
+      }
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
     applied += tryPlans(setting, seed, 20, 5);

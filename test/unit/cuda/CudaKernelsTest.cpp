@@ -24,6 +24,8 @@ using namespace fsdp::rt;
 
 static unsigned errors = 0;
 unsigned *fsdp::rt::dataErrorFlags(Context &) { return &errors; }
+static Coordinate place;
+Coordinate fsdp::rt::placeIn(Context &, int) { return place; }
 // Nobody observes a call here, and there is no context.
 ObservedCall::ObservedCall(Context &context) : context(context) {}
 ObservedCall::~ObservedCall() = default;
@@ -214,14 +216,14 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
         wanted.data()[i] = number(sums[i], tag);
 
       errors = 0;
-      embedding(noContext(), S, typeOf(tag), rows, classes, cols, ids, table,
-                out);
+      embedding(noContext(), S, typeOf(tag), rows, classes, cols,
+                /*absent=*/false, ids, table, out);
       EXPECT_EQ(out.bytes(), wantedOut.bytes()) << rows << ' ' << cols;
       EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
       errors = 0;
       Buffer<uint32_t> workspace(2 * rows, 0), untouched(2 * rows, 0);
-      embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, ids, dy,
-                    grad, workspace);
+      embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols,
+                    /*absent=*/false, ids, dy, grad, workspace);
       EXPECT_EQ(grad.bytes(), wanted.bytes()) << rows << ' ' << cols;
       EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
       // Nothing after the workspace that the compiler reserves.
@@ -229,6 +231,73 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
       std::vector<char> end = workspace.bytes(), whole = untouched.bytes();
       EXPECT_TRUE(std::equal(end.end() - 64, end.end(), whole.end() - 64));
     }
+  });
+}
+
+// Ids of three ranks, of which the middle one has rows 4 to 7 of ten.
+TEST(CudaKernels, RowsOfAShardAreThoseOfThePlace) {
+  constexpr int64_t count = 300, classes = 10;
+  place = {1, 3};
+  for (bool byRank : {false, true}) {
+    Buffer<int32_t> ids(count, 0), rows(count, 0);
+    for (int64_t i = 0; i < count; ++i)
+      ids.data()[i] = int32_t(i * 7 % 10);
+    errors = 0;
+    rowsOfShard(noContext(), S, 0, count, classes, byRank, ids, rows);
+    EXPECT_EQ(errors, 0u);
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t id = ids.data()[i], first = byRank ? int32_t(i / 100) * 4 : 0;
+      bool isOwn = id >= 4 && id < 8;
+      EXPECT_EQ(rows.data()[i], isOwn ? first + id - 4 : -1) << i;
+    }
+    ids.data()[17] = byRank ? -1 : 10;
+    rowsOfShard(noContext(), S, 0, count, classes, byRank, ids, rows);
+    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
+    EXPECT_EQ(rows.data()[17], -1);
+  }
+}
+
+// With rows of other ranks among them: the others' results do not change, and
+// theirs is what a sum leaves alone.
+TEST(CudaKernels, RowsOfOtherRanksAreNegativeZerosAndAddNothing) {
+  forOperands([](auto tag, int64_t shift) {
+    using T = decltype(tag);
+    constexpr int64_t rows = 70, classes = 5, cols = 40;
+    Buffer<int32_t> ids(rows, 0);
+    Buffer<T> table(classes * cols, shift, 1), dy(rows * cols, shift, 2);
+    Buffer<T> out(rows * cols, shift), grad(classes * cols, shift);
+    Buffer<T> wanted(classes * cols, shift), gathered(rows * cols, shift);
+    Buffer<uint32_t> workspace(2 * rows, 0);
+    std::vector<float> sums(size_t(classes * cols));
+    for (int64_t r = 0; r < rows; ++r) {
+      ids.data()[r] = r % 3 == 0 ? -1 : int32_t(r * r % 5);
+      for (int64_t i = 0; i < cols; ++i)
+        gathered.data()[r * cols + i] =
+            r % 3 == 0 ? number(-0.0f, tag)
+                       : table.data()[ids.data()[r] * cols + i];
+      if (r % 3 != 0)
+        addRowKernel(tag)(dy.data() + r * cols,
+                          sums.data() + ids.data()[r] * cols, cols);
+    }
+    for (size_t i = 0; i < sums.size(); ++i)
+      wanted.data()[i] = number(sums[i], tag);
+    errors = 0;
+    embedding(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
+              table, out);
+    embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
+                  dy, grad, workspace);
+    EXPECT_EQ(errors, 0u);
+    EXPECT_EQ(out.bytes(), gathered.bytes());
+    EXPECT_EQ(grad.bytes(), wanted.bytes());
+    // An id that is of no rank is still an error.
+    ids.data()[1] = -2;
+    embedding(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
+              table, out);
+    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
+    errors = 0;
+    embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
+                  dy, grad, workspace);
+    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
   });
 }
 

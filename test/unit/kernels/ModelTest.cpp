@@ -103,11 +103,11 @@ TEST(Embedding, GathersRowsAndAddsGradientsInTokenOrder) {
   BF16 *gradNarrow = t.take<BF16>(classes * cols);
   float *workspace = t.take<float>(classes * cols);
   std::string error = t.run([&](Context &c) {
-    embedding(c, S, DType::F32, rows, classes, cols, ptr(ids), ptr(table),
-              ptr(out));
-    embeddingGrad(c, S, DType::F32, rows, classes, cols, ptr(ids), ptr(dy),
-                  ptr(grad), nullptr);
-    embeddingGrad(c, S, DType::BF16, rows, classes, cols, ptr(ids),
+    embedding(c, S, DType::F32, rows, classes, cols, false, ptr(ids),
+              ptr(table), ptr(out));
+    embeddingGrad(c, S, DType::F32, rows, classes, cols, false, ptr(ids),
+                  ptr(dy), ptr(grad), nullptr);
+    embeddingGrad(c, S, DType::BF16, rows, classes, cols, false, ptr(ids),
                   ptr(dyNarrow), ptr(gradNarrow), ptr(workspace));
   });
   ASSERT_EQ(error, "");
@@ -125,18 +125,62 @@ TEST(Embedding, GathersRowsAndAddsGradientsInTokenOrder) {
   }
 }
 
-TEST(Embedding, TokenOutsideTheVocabularyIsAnError) {
-  for (int32_t bad : {-1, 7, 1 << 30}) {
-    TestContext t;
-    int32_t *ids = t.take(std::vector<int32_t>{0, bad});
-    float *table = t.take<float>(7 * 4), *out = t.take<float>(2 * 4);
-    std::string error = t.run([&](Context &c) {
-      embedding(c, S, DType::F32, 2, 7, 4, ptr(ids), ptr(table), ptr(out));
-    });
-    EXPECT_NE(error.find("token"), std::string::npos);
-    // The next program is not blamed for it.
-    EXPECT_EQ(t.run([](Context &) {}), "");
+// A sum with what stands for a row of another rank has the bits of the row.
+TEST(Embedding, RowsOfOtherRanksAreNegativeZerosAndAddNothing) {
+  constexpr int64_t rows = 4, classes = 2, cols = 3;
+  TestContext t;
+  int32_t *ids = t.take(std::vector<int32_t>{-1, 1, -1, 0});
+  std::vector<float> values = {0.0f, -0.0f, 1.5f, -0.0f, 0.0f, -2.0f};
+  std::vector<float> dyValues = normal(rows * cols, 2);
+  float *table = t.take(values), *out = t.take<float>(rows * cols);
+  BF16 *narrow = t.take(toBF16(values)), *outNarrow = t.take<BF16>(rows * cols);
+  float *dy = t.take(dyValues), *grad = t.take(normal(classes * cols, 3));
+  std::string error = t.run([&](Context &c) {
+    embedding(c, S, DType::F32, rows, classes, cols, true, ptr(ids), ptr(table),
+              ptr(out));
+    embedding(c, S, DType::BF16, rows, classes, cols, true, ptr(ids),
+              ptr(narrow), ptr(outNarrow));
+    embeddingGrad(c, S, DType::F32, rows, classes, cols, true, ptr(ids),
+                  ptr(dy), ptr(grad), nullptr);
+  });
+  ASSERT_EQ(error, "");
+  const int64_t rowOf[] = {-1, 1, -1, 0};
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    int64_t row = rowOf[i / cols], at = row * cols + i % cols;
+    float expected = row < 0 ? -0.0f : values[size_t(at)];
+    float sum = out[i] + 0.0f, negative = out[i] + -0.0f;
+    EXPECT_EQ(std::memcmp(&out[i], &expected, 4), 0) << i;
+    EXPECT_EQ(math::widen(outNarrow[i]), expected) << i;
+    EXPECT_EQ(std::signbit(math::widen(outNarrow[i])), std::signbit(expected));
+    if (row < 0) {
+      EXPECT_FALSE(std::signbit(sum));
+      EXPECT_TRUE(std::signbit(negative));
+    } else {
+      EXPECT_EQ(grad[at], dyValues[size_t(i)]);
+    }
   }
+}
+
+TEST(Embedding, TokenOutsideTheVocabularyIsAnError) {
+  for (bool absent : {false, true})
+    for (int32_t bad : {-1, -2, 7, 1 << 30}) {
+      TestContext t;
+      int32_t *ids = t.take(std::vector<int32_t>{0, bad});
+      float *table = t.take<float>(7 * 4), *out = t.take<float>(2 * 4);
+      bool isError = !absent || bad != -1;
+      std::string error = t.run([&](Context &c) {
+        embedding(c, S, DType::F32, 2, 7, 4, absent, ptr(ids), ptr(table),
+                  ptr(out));
+      });
+      EXPECT_EQ(error.find("token") != std::string::npos, isError) << bad;
+      error = t.run([&](Context &c) {
+        embeddingGrad(c, S, DType::F32, 2, 7, 4, absent, ptr(ids), ptr(out),
+                      ptr(table), nullptr);
+      });
+      EXPECT_EQ(error.find("token") != std::string::npos, isError) << bad;
+      // The next program is not blamed for it.
+      EXPECT_EQ(t.run([](Context &) {}), "");
+    }
 }
 
 TEST(CrossEntropy, AgreesWithF64) {

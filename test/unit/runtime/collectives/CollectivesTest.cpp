@@ -425,6 +425,44 @@ TEST(ShardOf, CopiesThePartOfTheRanksPlace) {
   }
 }
 
+// Tables of 5 rows in shards of all ranks, by groups that list the axes of a
+// mesh in either order: of each rank's two ids, which are everybody's.
+TEST(RowsOfShard, AreThoseOfTheRanksPlace) {
+  int64_t n = ranks(), me = joinWorld().rank, outer = n % 2 == 0 ? 2 : 1;
+  int64_t inner = n / outer, rows = ceilDiv(5, n);
+  AxisRef axes[] = {{0, 1, outer}, {1, 1, inner}},
+          turned[] = {axes[1], axes[0]};
+  TestContext t;
+  t.options.meshAxes = {outer, inner};
+  t.groups = {{2, axes}, {2, turned}};
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < 2 * n; ++i)
+    values.push_back(int32_t(i * 3 % 5));
+  int32_t *ids = t.take(values);
+  int64_t places[] = {me, me % inner * outer + me / inner};
+  for (int g = 0; g < 2; ++g)
+    for (bool byRank : {false, true}) {
+      int32_t *out = t.take<int32_t>(2 * n);
+      t.run([&](Context &c) {
+        rowsOfShard(c, Stream::Compute, g, 2 * n, 5, byRank, ptr(ids),
+                    ptr(out));
+      });
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        int64_t id = values[size_t(i)], piece = byRank ? i / 2 : 0;
+        bool isOwn = id / rows == places[g];
+        EXPECT_EQ(out[i], isOwn ? piece * rows + id % rows : -1)
+            << "group " << g << " at " << i;
+      }
+    }
+  for (int32_t bad : {-1, 5}) {
+    ids[1] = bad;
+    std::string error = t.run([&](Context &c) {
+      rowsOfShard(c, Stream::Compute, 0, 2 * n, 5, true, ptr(ids), ptr(ids));
+    });
+    EXPECT_NE(error.find("token"), std::string::npos) << bad;
+  }
+}
+
 // Gathers and reductions on their own streams, many in flight, with compute
 // in between that waits for each.
 TEST(Collectives, StreamsOverlapInOrder) {
