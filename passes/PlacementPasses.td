@@ -219,8 +219,9 @@ def EmbeddingRows : Pass<"fsdp-embedding-rows", "::mlir::ModuleOp"> {
     in the order of that rank's tokens, rounds them as the gradient of the table is rounded, and adds these pieces in
     the tree of a reduction.
 
-    A table stays as it is where its rows are no fewer bytes and where other ops read it too (tied weights), and
-    its gradient over more than 64 ranks. A remark says so. Forward and backward pass are decided apart.
+    A table stays as it is where its rows are no fewer bytes and where other ops read it too (tied weights), and its
+    gradient over more than 64 ranks. A remark says so, and a warning where no rows travel at all. Forward and
+    backward pass are decided apart.
 
     ```mlir
     fsdp.mesh @mesh ["dp_shard" = 4]

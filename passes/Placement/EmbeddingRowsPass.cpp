@@ -71,6 +71,10 @@ public:
       scatterRows(gradient);
   }
 
+  /// Whether rows travel now, and a reason why some do not; empty if none.
+  bool moves() const { return moved; }
+  StringRef whyNot() const { return reason; }
+
 private:
   //===--- Forward --------------------------------------------------------===//
 
@@ -214,13 +218,15 @@ private:
       missed(op, "rows are no fewer bytes");
       return false;
     }
+    moved = true;
     remark::passed(op->getLoc(), about(op, "RowsTravel"))
         << op->getName().getStringRef() << remark::metric("bytes", bytes)
         << remark::metric("table", nn::bytesOf(now));
     return true;
   }
 
-  static void missed(Operation *op, StringRef why) {
+  void missed(Operation *op, StringRef why) {
+    reason = why;
     remark::missed(op->getLoc(), about(op, "TableTravels"))
         << (op->getName().getStringRef() + ": " + why).str();
   }
@@ -276,6 +282,8 @@ private:
   dist::MeshOp mesh;
   const bool widenSums;
   OpBuilder builder;
+  bool moved = false;
+  StringRef reason; // a literal
   /// Indices of all ranks, by those of a rank and the axes.
   DenseMap<std::pair<Value, Attribute>, Value> gathered;
 };
@@ -288,9 +296,20 @@ struct EmbeddingRowsPass : fsdp::impl::EmbeddingRowsBase<EmbeddingRowsPass> {
     auto meshes = module.getOps<dist::MeshOp>();
     if (meshes.empty())
       return;
-    for (auto program : module.getOps<func::FuncOp>())
-      if (!program.isExternal())
-        RowsWriter(program.getBody().front(), *meshes.begin(), widenSums).run();
+    bool moves = false;
+    StringRef why = "no table is gathered";
+    for (auto program : module.getOps<func::FuncOp>()) {
+      if (program.isExternal())
+        continue;
+      RowsWriter writer(program.getBody().front(), *meshes.begin(), widenSums);
+      writer.run();
+      moves |= writer.moves();
+      why = writer.whyNot().empty() ? why : writer.whyNot();
+    }
+    if (!moves)
+      module.emitWarning("no embedding exchanges rows "
+                         "(compile.embedding_rows): ")
+          << why;
   }
 };
 
