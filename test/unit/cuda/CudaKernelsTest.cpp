@@ -180,19 +180,22 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
   struct Case {
     int64_t rows, classes, cols;
   };
-  forOperands([&](auto tag, int64_t shift) {
+  // With ids of rows that other ranks have, every fifth, and without.
+  auto check = [&](auto tag, int64_t shift, bool absent) {
     using T = decltype(tag);
-    for (const Case &size : {Case{1, 1, 8}, Case{40, 15, 24}, Case{33, 16, 5},
-                             Case{1500, 700, 40}, Case{70, 3, 2056}}) {
+    for (const Case &size :
+         {Case{1, 1, 8}, Case{12, 4, 8}, Case{40, 15, 24}, Case{33, 16, 5},
+          Case{1500, 700, 40}, Case{70, 3, 2056}}) {
       auto [rows, classes, cols] = size;
       std::mt19937 engine(unsigned(rows + cols));
       Buffer<int32_t> ids(rows, shift);
       for (int64_t r = 0; r < rows; ++r) {
         auto id = int32_t(engine() % uint64_t(classes));
         ids.data()[r] = r % 3 == 1 ? id : r % 7 == 2 ? int32_t(classes) - 1 : 0;
+        if (absent && r % 5 == 3)
+          ids.data()[r] = -1;
       }
-      // Both sides of the classes.
-      if (rows > 20) {
+      if (rows > 20) { // both sides of the classes
         ids.data()[4] = int32_t(classes);
         ids.data()[9] = -3;
       }
@@ -207,98 +210,51 @@ TEST(CudaKernels, EmbeddingAndItsGradientHaveTheBitsOfTheCpu) {
         int64_t id = ids.data()[r];
         for (int64_t i = 0; i < cols; ++i)
           wantedOut.data()[r * cols + i] =
-              isClass(r) ? table.data()[id * cols + i] : number(0, tag);
+              isClass(r) ? table.data()[id * cols + i]
+                         : number(absent && id == -1 ? -0.0f : 0.0f, tag);
         if (isClass(r))
           addRowKernel(tag)(dy.data() + r * cols, sums.data() + id * cols,
                             cols);
       }
       for (size_t i = 0; i < sums.size(); ++i)
         wanted.data()[i] = number(sums[i], tag);
-
       errors = 0;
-      embedding(noContext(), S, typeOf(tag), rows, classes, cols,
-                /*absent=*/false, ids, table, out);
+      embedding(noContext(), S, typeOf(tag), rows, classes, cols, absent, ids,
+                table, out);
       EXPECT_EQ(out.bytes(), wantedOut.bytes()) << rows << ' ' << cols;
       EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
       errors = 0;
       Buffer<uint32_t> workspace(2 * rows, 0), untouched(2 * rows, 0);
-      embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols,
-                    /*absent=*/false, ids, dy, grad, workspace);
+      embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, absent,
+                    ids, dy, grad, workspace);
       EXPECT_EQ(grad.bytes(), wanted.bytes()) << rows << ' ' << cols;
       EXPECT_EQ(errors, rows > 20 ? unsigned(kTokenOutOfRange) : 0u);
       // Nothing after the workspace that the compiler reserves.
       EXPECT_EQ(cuda::embeddingGradWorkspaceBytes(rows), 8 * rows);
-      std::vector<char> end = workspace.bytes(), whole = untouched.bytes();
+      auto end = workspace.bytes(), whole = untouched.bytes();
       EXPECT_TRUE(std::equal(end.end() - 64, end.end(), whole.end() - 64));
     }
-  });
+  };
+  for (bool absent : {false, true})
+    forOperands([&](auto tag, int64_t shift) { check(tag, shift, absent); });
 }
 
-// Ids of three ranks, of which the middle one has rows 4 to 7 of ten.
+// The second of three ranks has rows 4 to 7 of ten. One id is none.
 TEST(CudaKernels, RowsOfAShardAreThoseOfThePlace) {
-  constexpr int64_t count = 300, classes = 10;
+  constexpr int64_t count = 300;
   place = {1, 3};
   for (bool byRank : {false, true}) {
     Buffer<int32_t> ids(count, 0), rows(count, 0);
     for (int64_t i = 0; i < count; ++i)
-      ids.data()[i] = int32_t(i * 7 % 10);
+      ids.data()[i] = i == 17 ? (byRank ? -1 : 10) : int32_t(i * 7 % 10);
     errors = 0;
-    rowsOfShard(noContext(), S, 0, count, classes, byRank, ids, rows);
-    EXPECT_EQ(errors, 0u);
+    rowsOfShard(noContext(), S, 0, count, 10, byRank, ids, rows);
+    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
     for (int64_t i = 0; i < count; ++i) {
-      int32_t id = ids.data()[i], first = byRank ? int32_t(i / 100) * 4 : 0;
-      bool isOwn = id >= 4 && id < 8;
-      EXPECT_EQ(rows.data()[i], isOwn ? first + id - 4 : -1) << i;
+      int row = ids.data()[i] - 4, first = byRank ? int(i / 100) * 4 : 0;
+      EXPECT_EQ(rows.data()[i], row >= 0 && row < 4 ? first + row : -1) << i;
     }
-    ids.data()[17] = byRank ? -1 : 10;
-    rowsOfShard(noContext(), S, 0, count, classes, byRank, ids, rows);
-    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
-    EXPECT_EQ(rows.data()[17], -1);
   }
-}
-
-// With rows of other ranks among them: the others' results do not change, and
-// theirs is what a sum leaves alone.
-TEST(CudaKernels, RowsOfOtherRanksAreNegativeZerosAndAddNothing) {
-  forOperands([](auto tag, int64_t shift) {
-    using T = decltype(tag);
-    constexpr int64_t rows = 70, classes = 5, cols = 40;
-    Buffer<int32_t> ids(rows, 0);
-    Buffer<T> table(classes * cols, shift, 1), dy(rows * cols, shift, 2);
-    Buffer<T> out(rows * cols, shift), grad(classes * cols, shift);
-    Buffer<T> wanted(classes * cols, shift), gathered(rows * cols, shift);
-    Buffer<uint32_t> workspace(2 * rows, 0);
-    std::vector<float> sums(size_t(classes * cols));
-    for (int64_t r = 0; r < rows; ++r) {
-      ids.data()[r] = r % 3 == 0 ? -1 : int32_t(r * r % 5);
-      for (int64_t i = 0; i < cols; ++i)
-        gathered.data()[r * cols + i] =
-            r % 3 == 0 ? number(-0.0f, tag)
-                       : table.data()[ids.data()[r] * cols + i];
-      if (r % 3 != 0)
-        addRowKernel(tag)(dy.data() + r * cols,
-                          sums.data() + ids.data()[r] * cols, cols);
-    }
-    for (size_t i = 0; i < sums.size(); ++i)
-      wanted.data()[i] = number(sums[i], tag);
-    errors = 0;
-    embedding(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
-              table, out);
-    embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
-                  dy, grad, workspace);
-    EXPECT_EQ(errors, 0u);
-    EXPECT_EQ(out.bytes(), gathered.bytes());
-    EXPECT_EQ(grad.bytes(), wanted.bytes());
-    // An id that is of no rank is still an error.
-    ids.data()[1] = -2;
-    embedding(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
-              table, out);
-    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
-    errors = 0;
-    embeddingGrad(noContext(), S, typeOf(tag), rows, classes, cols, true, ids,
-                  dy, grad, workspace);
-    EXPECT_EQ(errors, unsigned(kTokenOutOfRange));
-  });
 }
 
 /// Rows shorter than a vector, of several parts of a block, and of odd ends.
