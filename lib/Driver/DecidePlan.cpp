@@ -1,8 +1,10 @@
 //===- DecidePlan.cpp - A plan for a budget of memory ---------------------===//
 #include "fsdp/Driver/DecidePlan.h"
 #include "PlanTrials.h"
+#include "dialects/NN/NN.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Schedule/ProblemOf.h"
+#include "fsdp/Simulation/Simulate.h"
 
 using namespace fsdp;
 using namespace mlir;
@@ -24,54 +26,6 @@ fsdp::problemFor(ModuleOp module, const CompileOptions &options) {
   if (failed(problem))
     return alreadyPrinted();
   return std::move(*problem);
-}
-
-namespace {
-
-/// What is decided with some settings.
-struct Trial {
-  CompileOptions options;
-  std::optional<FoundPlan> found; ///< None where no plan fits.
-  /// The part of the step beyond its bound: what other communication could win
-  /// at most. All of it where a policy gave the plan, which has no bound.
-  double beyondBound = 1;
-};
-
-} // namespace
-
-/// A smaller part of a step is not worth another search.
-static constexpr double kWorthSearching = 0.05;
-
-/// `isSecond`: where the least that is known does not fit, nothing is searched.
-static llvm::Expected<Trial> tryPlan(ModuleOp module,
-                                     const CompileOptions &options,
-                                     const simulation::Costs &costs,
-                                     bool isSecond) {
-  llvm::Expected<std::unique_ptr<Planning>> planning =
-      beginPlanning(module, options);
-  if (!planning)
-    return planning.takeError();
-  const Planning &from = **planning;
-  int64_t budget = options.pipeline.memoryBudget;
-  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
-                                   decidesResharding(options));
-  Trial trial{options, std::nullopt};
-  if (isSecond) {
-    std::optional<problem::DecidedSchedule> least = decider.least();
-    if (!least || least->bytes > budget)
-      return trial;
-  }
-  FailureOr<std::optional<FoundPlan>> found =
-      fitPlan(from.trials, from.problem, decider, budget);
-  if (failed(found))
-    return alreadyPrinted();
-  trial.found = std::move(*found);
-  if (trial.found && trial.found->schedule) {
-    double total = trial.found->total.seconds();
-    trial.beyondBound =
-        (total - decider.bound(*trial.found->schedule).seconds()) / total;
-  }
-  return trial;
 }
 
 /// The ranks of the innermost data axis that share a node of the machine, if
@@ -100,9 +54,26 @@ static int64_t ranksOfNode(const CompileOptions &options,
   return 0;
 }
 
-bool fsdp::mayDecideSettings(const CompileOptions &options,
+/// Whether some embedding looks up fewer rows than its table has, no setting
+/// says that they travel, and no bit would change: fsdp-embedding-rows looks
+/// closer.
+static bool mayExchangeRows(ModuleOp module, const CompileOptions &options) {
+  if (options.compile.embeddingRows ||
+      options.compile.reduce == ReduceOrder::Fast)
+    return false;
+  bool isAny = false;
+  module.walk([&](nn::EmbeddingOp op) {
+    auto table = cast<RankedTensorType>(op.getTable().getType()),
+         rows = cast<RankedTensorType>(op.getIndices().getType());
+    isAny |= rows.getNumElements() < table.getDimSize(0);
+  });
+  return isAny;
+}
+
+bool fsdp::mayDecideSettings(ModuleOp module, const CompileOptions &options,
                              const CostModel &model) {
-  return options.compile.computeCopy || ranksOfNode(options, model) > 0;
+  return options.compile.computeCopy || ranksOfNode(options, model) > 0 ||
+         mayExchangeRows(module, options);
 }
 
 /// Where nothing fits: what finds the plan with the smallest arena, and fails
@@ -126,39 +97,155 @@ static llvm::Expected<FoundPlan> findLeast(ModuleOp module,
   return std::move(*found);
 }
 
+namespace {
+
+/// What is decided with some settings.
+struct Trial {
+  CompileOptions options;
+  std::optional<FoundPlan> found; ///< None where no plan fits.
+  Duration byRule;                ///< Of the rule's step.
+  /// The part of the step beyond its bound: what other communication could win
+  /// at most. All of it where a policy gave the plan, which has no bound.
+  double beyondBound = 1;
+};
+
+/// Decides with some settings after others. A search takes seconds, so it is
+/// left out where it cannot win much.
+class SettingsDecider {
+public:
+  SettingsDecider(ModuleOp module, const simulation::Costs &costs)
+      : module(module), costs(costs) {}
+
+  llvm::Error run(const CompileOptions &options) {
+    if (llvm::Error error = tryPlan(options, std::nullopt))
+      return error;
+    if (options.compile.computeCopy)
+      if (llvm::Error error = tryEach(
+              [](CompileOptions &with) { with.compile.computeCopy = false; },
+              std::nullopt))
+        return error;
+    if (mayExchangeRows(module, options))
+      if (llvm::Error error = tryEach(
+              [](CompileOptions &with) { with.compile.embeddingRows = true; },
+              kWorthExchanging))
+        return error;
+    // What a node gathers again by itself needs more bytes, never fewer.
+    int64_t ranks = ranksOfNode(options, costs.model);
+    if (ranks == 0)
+      return llvm::Error::success();
+    return tryEach(
+        [&](CompileOptions &with) {
+          with.parallelism.fsdpReshardRanks = ranks;
+        },
+        std::nullopt,
+        [](const Trial &from) {
+          return from.found && from.beyondBound >= kWorthSearching;
+        });
+  }
+
+  /// The fastest; none where nothing fits.
+  Trial *best() {
+    Trial *best = nullptr;
+    for (Trial &trial : trials)
+      if (trial.found && (!best || trial.found->total < best->found->total))
+        best = &trial;
+    return best;
+  }
+
+private:
+  /// Smaller parts of a step are not worth another search.
+  static constexpr double kWorthSearching = 0.05, kWorthExchanging = 0.01;
+  /// More than what the rest of a search wins.
+  static constexpr double kTooSlow = 1.05;
+
+  /// Each trial that `isWorth` it with a setting changed. `wins`: where the
+  /// rule's step wins that part by it.
+  llvm::Error
+  tryEach(llvm::function_ref<void(CompileOptions &)> change,
+          std::optional<double> wins,
+          llvm::function_ref<bool(const Trial &)> isWorth = nullptr) {
+    for (size_t i = 0, count = trials.size(); i < count; ++i) {
+      if (isWorth && !isWorth(trials[i]))
+        continue;
+      CompileOptions with = trials[i].options;
+      change(with);
+      std::optional<double> most;
+      if (wins)
+        most = trials[i].byRule.seconds() * (1 - *wins);
+      if (llvm::Error error = tryPlan(with, most))
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  /// `most`, in seconds: nothing is searched where the rule's step takes
+  /// longer.
+  llvm::Error tryPlan(const CompileOptions &options,
+                      std::optional<double> most) {
+    llvm::Expected<std::unique_ptr<Planning>> planning =
+        beginPlanning(module, options);
+    if (!planning)
+      return planning.takeError();
+    const Planning &from = **planning;
+    Trial trial;
+    trial.options = options;
+    trial.byRule =
+        simulation::simulate(from.problem, from.byRule, "train", costs).total;
+    if (most && *most < trial.byRule.seconds())
+      return llvm::Error::success();
+    problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
+                                     decidesResharding(options));
+    if (!isHopeless(decider, options.pipeline.memoryBudget) &&
+        failed(search(from, decider, trial)))
+      return alreadyPrinted();
+    trials.push_back(std::move(trial));
+    return llvm::Error::success();
+  }
+
+  /// Whether another trial is much faster, or the least that is known does not
+  /// fit; the first trial is made in any case.
+  bool isHopeless(const problem::ScheduleDecider &decider, int64_t budget) {
+    if (trials.empty())
+      return false;
+    if (auto rough = decider.decideRoughly(budget)) {
+      const Trial *known = best();
+      return known &&
+             known->found->total.seconds() * kTooSlow < rough->total.seconds();
+    }
+    std::optional<problem::DecidedSchedule> least = decider.least();
+    return !least || least->bytes > budget;
+  }
+
+  static LogicalResult search(const Planning &from,
+                              problem::ScheduleDecider &decider, Trial &trial) {
+    FailureOr<std::optional<FoundPlan>> found =
+        fitPlan(from.trials, from.problem, decider,
+                trial.options.pipeline.memoryBudget);
+    if (failed(found))
+      return failure();
+    trial.found = std::move(*found);
+    if (trial.found && trial.found->schedule) {
+      double total = trial.found->total.seconds();
+      trial.beyondBound =
+          (total - decider.bound(*trial.found->schedule).seconds()) / total;
+    }
+    return success();
+  }
+
+  ModuleOp module;
+  const simulation::Costs &costs;
+  std::vector<Trial> trials;
+};
+
+} // namespace
+
 llvm::Expected<FoundPlan> fsdp::decideSettings(ModuleOp module,
                                                CompileOptions &options,
                                                const simulation::Costs &costs) {
-  std::vector<Trial> trials;
-  auto tryWith = [&](const CompileOptions &with) -> llvm::Error {
-    llvm::Expected<Trial> trial =
-        tryPlan(module, with, costs, /*isSecond=*/!trials.empty());
-    if (!trial)
-      return trial.takeError();
-    trials.push_back(std::move(*trial));
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = tryWith(options))
+  SettingsDecider decider(module, costs);
+  if (llvm::Error error = decider.run(options))
     return std::move(error);
-  if (options.compile.computeCopy) {
-    CompileOptions without = options;
-    without.compile.computeCopy = false;
-    if (llvm::Error error = tryWith(without))
-      return std::move(error);
-  }
-  // What a node gathers again by itself needs more bytes, never fewer.
-  int64_t ranks = ranksOfNode(options, costs.model);
-  for (size_t i = 0, count = trials.size(); ranks > 0 && i < count; ++i) {
-    CompileOptions inside = trials[i].options;
-    inside.parallelism.fsdpReshardRanks = ranks;
-    if (trials[i].found && trials[i].beyondBound >= kWorthSearching)
-      if (llvm::Error error = tryWith(inside))
-        return std::move(error);
-  }
-  Trial *best = nullptr;
-  for (Trial &trial : trials)
-    if (trial.found && (!best || trial.found->total < best->found->total))
-      best = &trial;
+  Trial *best = decider.best();
   if (!best)
     return findLeast(module, options, costs);
   options = best->options;

@@ -289,7 +289,7 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   QuietPlanning quiet(module);
   CompileOptions options = given;
   std::optional<FoundPlan> found;
-  if (mayDecideSettings(options, costs.model)) {
+  if (mayDecideSettings(module, options, costs.model)) {
     auto decided = decideSettings(module, options, costs);
     if (!decided)
       return decided.takeError();
@@ -309,6 +309,10 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   if (options.compile.computeCopy != given.compile.computeCopy)
     *text = "without compile.compute_copy: copies of parameters take more time "
             "than they save, or do not fit\n" +
+            *text;
+  if (options.compile.embeddingRows != given.compile.embeddingRows)
+    *text = "with compile.embedding_rows: ranks exchange the rows of the "
+            "embedding that they read, not its table\n" +
             *text;
   if (int64_t ranks = options.parallelism.fsdpReshardRanks;
       ranks != given.parallelism.fsdpReshardRanks)

@@ -7,6 +7,7 @@
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemOf.h"
+#include "fsdp/Support/ParallelFor.h"
 #include "passes/Pipelines.h"
 #include <numeric>
 
@@ -22,6 +23,7 @@ PlanTrials::PlanTrials(ModuleOp module, const CompileOptions &given)
 
 LogicalResult PlanTrials::address() {
   PassManager passes(addressed->getContext(), ModuleOp::getOperationName());
+  passes.enableVerifier(false);
   buildTrainPipeline(passes, options, PipelineLevel::Addresses);
   return passes.run(*addressed);
 }
@@ -34,6 +36,8 @@ PlanTrials::plannedWith(const schedule::Plan *plan,
   if (plan)
     (*copy)->setAttr(dist::kPlanAttr, schedule::toAttribute(context, *plan));
   PassManager passes(context, ModuleOp::getOperationName());
+  // What is decided is verified when it is compiled.
+  passes.enableVerifier(false);
   addPlan(passes, with);
   if (failed(passes.run(*copy)))
     return nullptr;
@@ -55,6 +59,7 @@ std::optional<int64_t> PlanTrials::arena(ModuleOp planned,
   CompileOptions limited = options;
   limited.pipeline.memoryBudget = budget;
   PassManager passes(planned->getContext(), ModuleOp::getOperationName());
+  passes.enableVerifier(false);
   addPlannedArena(passes, limited);
   if (failed(passes.run(planned)))
     return std::nullopt;
@@ -119,30 +124,23 @@ public:
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
     std::optional<problem::DecidedSchedule> first = decider.decide(budget);
-    if (failed(consider(first, budget, /*refines=*/true)))
-      return failure();
+    consider(first, budget, /*refines=*/true);
     // Where the buffers of the fastest leave too many gaps, those of another
     // communication, decided for fewer bytes, may not.
     for (int64_t part : {16, 8, 4})
       if (int64_t target = budget - budget / part; first && !best)
-        if (failed(consider(decider.decide(target), target, /*refines=*/true)))
-          return failure();
+        consider(decider.decide(target), target, /*refines=*/true);
     // In fewer bytes another communication may be the fastest.
     if (best && best->target < budget - budget / kMuch)
-      if (failed(consider(decider.decide(best->target), best->target,
-                          /*refines=*/true)))
-        return failure();
-    FailureOr<std::vector<RuleStep>> rules = packRules();
-    if (failed(rules))
-      return failure();
+      consider(decider.decide(best->target), best->target, /*refines=*/true);
+    std::vector<RuleStep> rules = packRules();
     // What needs the fewest live bytes may pack where nothing else does.
     if (!best)
-      if (failed(consider(decider.least(), budget, /*refines=*/false)))
-        return failure();
+      consider(decider.least(), budget, /*refines=*/false);
     if (failed(packUniform()) || failed(packPolicies()))
       return failure();
     if (best)
-      best->rules = std::move(*rules);
+      finish(std::move(rules));
     return std::move(best);
   }
 
@@ -152,11 +150,12 @@ private:
   /// How much a plan leaves empty differs from plan to plan: what is fastest in
   /// live bytes may pack badly, and what a rule does may not. The fastest rule
   /// comes first, because no rule that is slower than the best is packed.
-  FailureOr<std::vector<RuleStep>> packRules() {
+  std::vector<RuleStep> packRules() {
     const std::vector<problem::NamedChoice> &known = decider.rules();
-    std::vector<std::optional<problem::DecidedSchedule>> decided;
-    for (const problem::NamedChoice &rule : known)
-      decided.push_back(decider.decide(budget, rule.choice));
+    std::vector<std::optional<problem::DecidedSchedule>> decided(known.size());
+    parallelFor(known.size(), decider.threads(), [&](size_t i) {
+      decided[i] = decider.decide(budget, known[i].choice);
+    });
     std::vector<size_t> order(known.size());
     std::iota(order.begin(), order.end(), 0);
     llvm::stable_sort(order, [&](size_t a, size_t b) {
@@ -165,16 +164,13 @@ private:
     });
     std::vector<RuleStep> rules(known.size());
     for (size_t i : order) {
-      FailureOr<std::optional<problem::DecidedSchedule>> with =
+      std::optional<problem::DecidedSchedule> with =
           consider(std::move(decided[i]), budget, /*refines=*/false);
-      if (failed(with))
-        return failure();
       rules[i].name = known[i].name;
-      if (*with) {
-        rules[i].total = (*with)->total;
-        rules[i].bytes = (*with)->bytes;
-        rules[i].plan =
-            schedule::toPlan(problem, decider.given(), (*with)->candidate);
+      if (with) {
+        rules[i].total = with->total;
+        rules[i].bytes = with->bytes;
+        rules[i].plan = planOf(with->candidate);
       }
     }
     return rules;
@@ -182,15 +178,12 @@ private:
 
   /// Decides again for the same communication until the arena fits. Gives what
   /// was decided last: it packs, takes as long as the best, or is nothing.
-  FailureOr<std::optional<problem::DecidedSchedule>>
+  std::optional<problem::DecidedSchedule>
   consider(std::optional<problem::DecidedSchedule> decided, int64_t target,
            bool refines) {
     for (int tried = 0; decided && (!best || decided->total < best->total);
          ++tried) {
-      FailureOr<int64_t> packs = pack(*decided, target);
-      if (failed(packs))
-        return failure();
-      int64_t arena = *packs;
+      int64_t arena = pack(*decided, target);
       if (arena <= budget)
         return decided;
       // A small step finds one that packs well, and a large one ends.
@@ -205,21 +198,25 @@ private:
 
   /// The arena of what was decided for `target` bytes, which is the best so far
   /// if it packs.
-  FailureOr<int64_t> pack(const problem::DecidedSchedule &decided,
-                          int64_t target) {
+  int64_t pack(const problem::DecidedSchedule &decided, int64_t target) {
     int64_t arena = packed.bytes(decided.candidate, budget);
-    if (arena > budget)
-      return arena;
-    // The compiler's own word.
-    schedule::Plan plan =
-        schedule::toPlan(problem, decider.given(), decided.candidate);
-    std::optional<int64_t> compiled = trials.arena(plan);
-    if (!compiled)
-      return failure();
-    if (*compiled <= budget)
-      best = FoundPlan{std::move(plan), decided.total, "", decided,
-                       target,          *compiled,     {}};
-    return *compiled;
+    if (arena <= budget)
+      best = FoundPlan{{}, decided.total, "", decided, target, arena, {}};
+    return arena;
+  }
+
+  schedule::Plan planOf(const problem::Candidate &candidate) const {
+    return schedule::toPlan(problem, decider.given(), candidate);
+  }
+
+  /// What is asked of the best alone.
+  void finish(std::vector<RuleStep> rules) {
+    best->rules = std::move(rules);
+    if (!best->schedule)
+      return;
+    const problem::Candidate &candidate = best->schedule->candidate;
+    best->plan = planOf(candidate);
+    best->arena = packed.bytes(candidate);
   }
 
   /// Blocks that are alike leave few gaps between their buffers: what is alike
@@ -242,26 +239,27 @@ private:
     if (failed(policies))
       return failure();
     const problem::RecomputeOptions &known = decider.recompute().options();
-    std::vector<problem::DecidedSchedule> alike;
-    for (const std::vector<uint32_t> &options :
-         problem::uniformChoices(problem, known)) {
+    const std::vector<std::vector<uint32_t>> choices =
+        problem::uniformChoices(problem, known);
+    std::vector<std::vector<problem::DecidedSchedule>> found(choices.size());
+    parallelFor(choices.size(), decider.threads(), [&](size_t i) {
       for (const problem::CommunicationChoice &way : ways)
-        if (auto found = decider.withOptions(options, way, budget, before))
-          alike.push_back(std::move(*found));
-      auto candidate = problem::withRecomputation(*policies, known, options);
+        if (auto with = decider.withOptions(choices[i], way, budget, before))
+          found[i].push_back(std::move(*with));
+      auto candidate = problem::withRecomputation(*policies, known, choices[i]);
       auto score = decider.score(candidate);
       if (score && score->bytes <= budget &&
           (!before || score->total < *before))
-        alike.push_back({decider.byRule(), options, std::move(candidate),
-                         score->total, score->bytes, /*room=*/0});
-    }
+        found[i].push_back({decider.byRule(), choices[i], std::move(candidate),
+                            score->total, score->bytes, /*room=*/0});
+    });
+    std::vector<problem::DecidedSchedule> alike;
+    for (std::vector<problem::DecidedSchedule> &some : found)
+      std::move(some.begin(), some.end(), std::back_inserter(alike));
     llvm::stable_sort(alike,
                       [](auto &a, auto &b) { return a.total < b.total; });
     for (problem::DecidedSchedule &schedule : alike)
-      if (FailureOr<int64_t> arena = pack(schedule, schedule.bytes);
-          failed(arena))
-        return failure();
-      else if (*arena <= budget)
+      if (pack(schedule, schedule.bytes) <= budget)
         break;
     return success();
   }
@@ -309,12 +307,15 @@ private:
         packed.bytes(candidate, budget) > budget)
       return success();
     FailureOr<schedule::Plan> plan = schedule::planOf(*copy);
-    std::optional<int64_t> arena = trials.arena(*copy);
-    if (failed(plan) || !arena)
+    if (failed(plan))
       return failure();
-    if (*arena <= budget)
-      best = FoundPlan{std::move(*plan), score->total, policy, std::nullopt,
-                       score->bytes,     *arena,       {}};
+    best = FoundPlan{std::move(*plan),
+                     score->total,
+                     policy,
+                     std::nullopt,
+                     score->bytes,
+                     packed.bytes(candidate),
+                     {}};
     return success();
   }
 

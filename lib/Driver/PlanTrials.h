@@ -104,7 +104,8 @@ std::optional<FoundPlan> findPlan(const PlanTrials &trials,
                                   int64_t budget);
 
 /// Whether decideSettings has anything to choose.
-bool mayDecideSettings(const CompileOptions &options, const CostModel &model);
+bool mayDecideSettings(mlir::ModuleOp module, const CompileOptions &options,
+                       const CostModel &model);
 
 /// The plan that decidePlan finds, and in `options` the settings that it is
 /// for. Errors are decidePlan's.

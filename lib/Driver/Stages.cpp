@@ -246,6 +246,10 @@ llvm::Error Compilation::decide() {
                     "compile.compute_copy: in this budget copies of parameters "
                     "take more time than they save, or do not fit; its plan is "
                     "for --compile.compute_copy false\n";
+  if (options.compile.embeddingRows != request.config.compile.embeddingRows)
+    llvm::errs() << "fsdp-compile: note: compile.plan = auto exchanges the "
+                    "rows of the embedding that ranks read, not its table; its "
+                    "plan is for --compile.embedding_rows true\n";
   int64_t ranks = options.parallelism.fsdpReshardRanks;
   if (ranks != request.config.parallelism.fsdpReshardRanks)
     llvm::errs() << "fsdp-compile: note: compile.plan = auto gathers "

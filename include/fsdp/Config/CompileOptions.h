@@ -492,7 +492,8 @@ struct CompileOptions {
       table.add("compile.embedding_rows", embeddingRows,
                 "where that is fewer bytes, ranks exchange the rows of an "
                 "embedding that their tokens name instead of its table, and "
-                "the rows' gradients; same bits, with compile.reduce = exact");
+                "the rows' gradients; same bits, with compile.reduce = exact; "
+                "auto plans may choose it");
     }
     void describeArtifact(OptionTable &table) {
       table.decide(Decides::Artifact);

@@ -28,9 +28,8 @@ struct Comparison {
 
 /// What decidePlan would decide about `module`, a model's graph, by the times
 /// of each of `costs` in each of `budgets` bytes, beside what known rules take
-/// in the same budget. Whether there are copies of parameters is as `options`
-/// say. Fails as decidePlan does, but for a budget in which
-/// nothing fits; throws fsdp::Error where it does.
+/// in the same budget. No setting is decided about. Fails as decidePlan does,
+/// but for a budget in which nothing fits; throws fsdp::Error where it does.
 llvm::Expected<Comparison>
 comparePlans(mlir::ModuleOp module, const CompileOptions &options,
              const std::vector<simulation::Costs> &costs,

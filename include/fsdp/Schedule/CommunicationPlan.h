@@ -82,6 +82,9 @@ struct CommunicationChoice {
 
 /// `choice` without any TransferBucket::place.
 CommunicationChoice withoutPlaces(CommunicationChoice choice);
+/// `choice` where each transfer starts with the block that needs it and each
+/// reduction is awaited with the block that it is of.
+CommunicationChoice withoutDistances(CommunicationChoice choice);
 
 /// `base` with what `choice` says about transfers, in all programs.
 Candidate withCommunication(const Candidate &base, const Transfers &transfers,

@@ -7,7 +7,8 @@
 // windows and kept blocks and with buckets that shrink or grow, and ends with
 // single merges, splits, shifts and windows. The same problem, machine and
 // budget give the same schedule everywhere: time is whole picoseconds, and the
-// search counts schedules, not seconds.
+// search counts schedules, not seconds. It tries several at once on the threads
+// of this computer; what it finds does not depend on how many.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_SCHEDULE_SCHEDULEDECIDER_H
@@ -46,54 +47,59 @@ struct BucketTravel {
 /// Of the buckets of a choice, by TransferKind.
 using BucketTravels = std::array<std::vector<BucketTravel>, kTransferKinds>;
 
-class ScheduleScorer;
+class ScorerPool;
 
+/// What is const may be called by several threads at once.
 class ScheduleDecider {
 public:
   /// Problem and costs outlive this; `step` is a name. Without `mayKeep`
   /// parameters stay gathered as `base` says. Throws as RecomputeDecider.
+  /// `threads` as threads(); 0: all there are, or one.
   ScheduleDecider(const Problem &problem, Candidate base,
                   const simulation::Costs &costs, std::string_view step,
-                  bool mayKeep = true);
+                  bool mayKeep = true, int threads = 0);
   ~ScheduleDecider();
 
   /// The fastest found in `budget` bytes; nothing if none fits.
-  std::optional<DecidedSchedule> decide(int64_t budget);
+  std::optional<DecidedSchedule> decide(int64_t budget) const;
+  /// The fastest of the known rules and the family, found in a fraction of the
+  /// time. What decide() does beyond that wins a few percent.
+  std::optional<DecidedSchedule> decideRoughly(int64_t budget) const;
   /// With that communication.
-  std::optional<DecidedSchedule> decide(int64_t budget,
-                                        const CommunicationChoice &choice);
+  std::optional<DecidedSchedule>
+  decide(int64_t budget, const CommunicationChoice &choice) const;
   /// The same, or nothing where that is no faster than `best`, or as fast and
   /// needs as many bytes. Nothing too where it is no faster in more bytes.
   std::optional<DecidedSchedule>
   decideFaster(int64_t budget, const CommunicationChoice &choice,
-               const std::optional<DecidedSchedule> &best);
+               const std::optional<DecidedSchedule> &best) const;
   /// Of the known rules, with all that can be computed again, the one that
   /// needs the fewest bytes; nothing if none can be applied.
-  std::optional<DecidedSchedule> least();
+  std::optional<DecidedSchedule> least() const;
   /// What `candidate`, which others decided, takes and needs; nothing where it
   /// cannot be applied.
-  std::optional<ScheduleScore> score(const Candidate &candidate);
+  std::optional<ScheduleScore> score(const Candidate &candidate) const;
   /// What the computation of `found` takes at least, whatever is decided about
   /// communication (lib/Schedule/Decide/ScheduleBound.h).
-  Duration bound(const DecidedSchedule &found);
+  Duration bound(const DecidedSchedule &found) const;
   /// How each bucket of `found` travels.
-  BucketTravels travels(const DecidedSchedule &found, bool saysBeside = false);
+  BucketTravels travels(const DecidedSchedule &found,
+                        bool saysBeside = false) const;
   /// With gathers that start as late, and reductions that are awaited as early
   /// as takes no time, where that needs fewer bytes; with these less is
   /// computed again. No slower than `found`.
-  DecidedSchedule refine(DecidedSchedule found, int64_t budget);
+  DecidedSchedule refine(DecidedSchedule found, int64_t budget) const;
   /// The communication of `found` where what is computed again leaves `fewer`
   /// bytes less; starts and awaits are found anew. Nothing if none fits.
   std::optional<DecidedSchedule> tighten(const DecidedSchedule &found,
-                                         int64_t fewer);
+                                         int64_t fewer) const;
 
   /// That communication, with late places, where of each block that option is
   /// computed again (RecomputeOptions::sets). Nothing where that cannot be
   /// applied, is no faster than `best`, or does not fit into `budget` bytes.
-  std::optional<DecidedSchedule> withOptions(std::vector<uint32_t> options,
-                                             const CommunicationChoice &choice,
-                                             int64_t budget,
-                                             std::optional<Duration> best);
+  std::optional<DecidedSchedule>
+  withOptions(std::vector<uint32_t> options, const CommunicationChoice &choice,
+              int64_t budget, std::optional<Duration> best) const;
 
   /// What is decided before.
   const Candidate &given() const { return base; }
@@ -103,22 +109,24 @@ public:
   const CommunicationChoice &byRule() const { return known.front().choice; }
   /// What others do (knownRules).
   const std::vector<NamedChoice> &rules() const { return known; }
+  /// On which schedules are worth trying at once: one where each is tried in
+  /// less time than a thread takes to start.
+  int threads() const { return threadCount; }
 
 private:
   static constexpr int kRefinements = 4;
   static constexpr int64_t kLeastPart = 2000;
 
   /// What labels choose in `room` bytes.
-  std::optional<DecidedSchedule> decideIn(int64_t room,
-                                          const CommunicationChoice &choice);
+  std::optional<DecidedSchedule>
+  decideIn(int64_t room, const CommunicationChoice &choice) const;
   std::optional<DecidedSchedule> apply(std::vector<uint32_t> options,
-                                       const CommunicationChoice &choice);
+                                       const CommunicationChoice &choice) const;
   /// What fits into `budget`, from `room` on, by the programs of the step.
   std::optional<DecidedSchedule>
   decideFrom(int64_t room, int64_t budget, const CommunicationChoice &choice,
-             const std::optional<DecidedSchedule> &best);
-  DecidedSchedule placeLate(DecidedSchedule found);
-  std::string computesBeside(const simulation::Interval &interval) const;
+             const std::optional<DecidedSchedule> &best) const;
+  DecidedSchedule placeLate(DecidedSchedule found) const;
 
   const Problem &problem;
   const simulation::Costs costs;
@@ -126,7 +134,9 @@ private:
   RecomputeDecider recomputation;
   Transfers moved;
   std::vector<NamedChoice> known;
-  std::unique_ptr<ScheduleScorer> scorer;
+  size_t ops = 0; // of all programs
+  int threadCount = 1;
+  std::unique_ptr<ScorerPool> scorers; // what they keep shows in nothing
 };
 
 } // namespace fsdp::problem

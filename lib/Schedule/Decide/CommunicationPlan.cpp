@@ -20,6 +20,14 @@ CommunicationChoice fsdp::problem::withoutPlaces(CommunicationChoice choice) {
   return choice;
 }
 
+CommunicationChoice
+fsdp::problem::withoutDistances(CommunicationChoice choice) {
+  for (std::vector<TransferBucket> &buckets : choice.buckets)
+    for (TransferBucket &bucket : buckets)
+      bucket.distance = 0;
+  return choice;
+}
+
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//

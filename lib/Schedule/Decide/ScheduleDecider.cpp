@@ -5,32 +5,43 @@
 #include "ScheduleBound.h"
 #include "ScheduleScorer.h"
 #include "ScheduleSearch.h"
+#include "fsdp/Support/ParallelFor.h"
 
 using namespace fsdp;
 using namespace fsdp::problem;
 
 ScheduleDecider::ScheduleDecider(const Problem &problem, Candidate given,
                                  const simulation::Costs &costs,
-                                 std::string_view step, bool mayKeep)
+                                 std::string_view step, bool mayKeep,
+                                 int threads)
     : problem(problem), costs(costs), base(std::move(given)),
       recomputation(problem, base, costs.model),
       moved(transfersOf(problem, base, recomputation.options().blocks.program,
                         mayKeep)),
       known(knownRules(problem, base, moved, costs)),
-      scorer(std::make_unique<ScheduleScorer>(problem, costs, step,
-                                              moved.program)) {}
+      scorers(std::make_unique<ScorerPool>(problem, this->costs, step,
+                                           moved.program)) {
+  static constexpr size_t kManyOps = 1000;
+  for (const Program &program : problem.programs)
+    ops += program.ops.size();
+  if (threads > 0)
+    threadCount = threads;
+  else if (ops >= kManyOps)
+    threadCount = availableThreads();
+}
 
 ScheduleDecider::~ScheduleDecider() = default;
 
 std::optional<DecidedSchedule>
 ScheduleDecider::apply(std::vector<uint32_t> options,
-                       const CommunicationChoice &choice) {
+                       const CommunicationChoice &choice) const {
   DecidedSchedule found;
   found.communication = choice;
   found.choice = std::move(options);
   found.candidate = withCommunication(
       withRecomputation(base, recomputation.options(), found.choice), moved,
       choice);
+  ScorerPool::Lease scorer(*scorers);
   if (!scorer->runStep(found.candidate))
     return std::nullopt;
   found.total = scorer->total();
@@ -39,7 +50,8 @@ ScheduleDecider::apply(std::vector<uint32_t> options,
 }
 
 std::optional<DecidedSchedule>
-ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
+ScheduleDecider::decideIn(int64_t room,
+                          const CommunicationChoice &choice) const {
   std::optional<std::vector<uint32_t>> chosen = recomputation.choose(room);
   if (!chosen)
     return std::nullopt;
@@ -52,10 +64,15 @@ ScheduleDecider::decideIn(int64_t room, const CommunicationChoice &choice) {
 std::optional<DecidedSchedule>
 ScheduleDecider::withOptions(std::vector<uint32_t> options,
                              const CommunicationChoice &choice, int64_t budget,
-                             std::optional<Duration> best) {
+                             std::optional<Duration> best) const {
   std::optional<DecidedSchedule> found =
       apply(std::move(options), withoutPlaces(choice));
   if (!found || (best && *best <= found->total))
+    return std::nullopt;
+  // Late places save less than transfers that travel beside nothing.
+  std::optional<DecidedSchedule> nearest =
+      apply(found->choice, withoutDistances(choice));
+  if (nearest && budget < nearest->bytes)
     return std::nullopt;
   *found = placeLate(std::move(*found));
   return found->bytes <= budget ? std::move(found) : std::nullopt;
@@ -70,10 +87,18 @@ static bool isFaster(const DecidedSchedule &a,
 std::optional<DecidedSchedule>
 ScheduleDecider::decideFrom(int64_t room, int64_t budget,
                             const CommunicationChoice &choice,
-                            const std::optional<DecidedSchedule> &best) {
+                            const std::optional<DecidedSchedule> &best) const {
   // What stays gathered, and what is in flight, needs bytes too. Each round
   // takes off what the last one had too much.
-  while (std::optional<DecidedSchedule> found = decideIn(room, choice)) {
+  std::optional<DecidedSchedule> found;
+  while (std::optional<std::vector<uint32_t>> options =
+             recomputation.choose(room)) {
+    // The same in fewer bytes is known.
+    if (!found || *options != found->choice)
+      found = apply(std::move(*options), choice);
+    if (!found)
+      return std::nullopt;
+    found->room = room;
     if (found->bytes <= budget)
       return found;
     // In fewer bytes more is computed again.
@@ -85,20 +110,24 @@ ScheduleDecider::decideFrom(int64_t room, int64_t budget,
 }
 
 std::optional<DecidedSchedule>
-ScheduleDecider::decide(int64_t budget, const CommunicationChoice &choice) {
+ScheduleDecider::decide(int64_t budget,
+                        const CommunicationChoice &choice) const {
   return decideFaster(budget, choice, std::nullopt);
 }
 
-std::optional<DecidedSchedule>
-ScheduleDecider::decideFaster(int64_t budget, const CommunicationChoice &choice,
-                              const std::optional<DecidedSchedule> &best) {
+std::optional<DecidedSchedule> ScheduleDecider::decideFaster(
+    int64_t budget, const CommunicationChoice &choice,
+    const std::optional<DecidedSchedule> &best) const {
   int64_t room = recomputation.roomIn(budget);
   // Programs that no step runs need fewer bytes as a rule, and are asked last.
   while (std::optional<DecidedSchedule> found =
              decideFrom(room, budget, choice, best)) {
-    if (!isFaster(*found, best) || !scorer->run(found->candidate))
+    if (!isFaster(*found, best))
       return std::nullopt;
-    found->bytes = scorer->bytes();
+    std::optional<ScheduleScore> whole = score(found->candidate);
+    if (!whole)
+      return std::nullopt;
+    found->bytes = whole->bytes;
     if (found->bytes <= budget)
       return isFaster(*found, best) ? std::move(found) : std::nullopt;
     room = recomputation.smallerRoom(found->room, found->bytes - budget);
@@ -106,62 +135,38 @@ ScheduleDecider::decideFaster(int64_t budget, const CommunicationChoice &choice,
   return std::nullopt;
 }
 
-std::optional<DecidedSchedule> ScheduleDecider::least() {
+std::optional<DecidedSchedule> ScheduleDecider::least() const {
+  std::vector<std::optional<DecidedSchedule>> all(known.size());
+  parallelFor(known.size(), threadCount, [&](size_t i) {
+    all[i] = decideIn(recomputation.leastRoom(), known[i].choice);
+    if (all[i])
+      *all[i] = placeLate(std::move(*all[i]));
+  });
   std::optional<DecidedSchedule> best;
-  for (const NamedChoice &rule : known) {
-    std::optional<DecidedSchedule> found =
-        decideIn(recomputation.leastRoom(), rule.choice);
-    if (!found)
-      continue;
-    *found = placeLate(std::move(*found));
-    if (!best || found->bytes < best->bytes)
+  for (std::optional<DecidedSchedule> &found : all)
+    if (found && (!best || found->bytes < best->bytes))
       best = std::move(found);
-  }
   return best;
 }
 
 std::optional<ScheduleScore>
-ScheduleDecider::score(const Candidate &candidate) {
+ScheduleDecider::score(const Candidate &candidate) const {
+  ScorerPool::Lease scorer(*scorers);
   if (!scorer->run(candidate))
     return std::nullopt;
   return ScheduleScore{scorer->total(), scorer->bytes()};
 }
 
-BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,
-                                       bool saysBeside) {
-  BucketTravels travels;
-  for (int kind = 0; kind < kTransferKinds; ++kind)
-    travels[kind].resize(found.communication.buckets[kind].size());
-  BucketSteps steps(moved, found.communication);
-  if (!scorer->run(found.candidate))
-    return travels;
-  const Sequence &sequence = scorer->sequence();
-  for (Id number = 0; number < sequence.steps.size(); ++number) {
-    const Step &step = sequence.steps[number];
-    BucketSteps::Place place = steps.placeOf(sequence, step);
-    if (place.bucket == kNone || step.kind == StepKind::Await)
-      continue;
-    BucketTravel &travel = travels[int(place.kind)][place.bucket];
-    const simulation::Interval &interval = scorer->timeline().intervals[number];
-    travel.isMade = true;
-    travel.takes += Duration::ofPicoseconds(interval.end.picoseconds() -
-                                            interval.begin.picoseconds());
-    travel.exposed += scorer->timeline().exposed[number];
-    if (saysBeside)
-      travel.beside = computesBeside(interval);
-  }
-  return travels;
-}
-
 /// "bwd layers.4 to layers.3": blocks that compute while a collective travels.
-std::string
-ScheduleDecider::computesBeside(const simulation::Interval &interval) const {
-  const Sequence &sequence = scorer->sequence();
-  const Program &program = problem.programs[moved.program];
+static std::string computesBeside(const Problem &problem,
+                                  const Program &program,
+                                  const ScheduleScorer &scorer,
+                                  const simulation::Interval &interval) {
+  const Sequence &sequence = scorer.sequence();
   std::string first, last;
   for (Id number = 0; number < sequence.steps.size(); ++number) {
     const Step &step = sequence.steps[number];
-    const simulation::Interval &other = scorer->timeline().intervals[number];
+    const simulation::Interval &other = scorer.timeline().intervals[number];
     if (step.kind != StepKind::Work || step.members.count == 0 ||
         step.collective != CollectiveRole::None ||
         other.end <= interval.begin || interval.end <= other.begin)
@@ -184,14 +189,45 @@ ScheduleDecider::computesBeside(const simulation::Interval &interval) const {
   return isOne ? first : first + " to " + last;
 }
 
-std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) {
-  size_t ops = 0;
-  for (const Program &program : problem.programs)
-    ops += program.ops.size();
+BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,
+                                       bool saysBeside) const {
+  BucketTravels travels;
+  for (int kind = 0; kind < kTransferKinds; ++kind)
+    travels[kind].resize(found.communication.buckets[kind].size());
+  BucketSteps steps(moved, found.communication);
+  ScorerPool::Lease scorer(*scorers);
+  if (!scorer->run(found.candidate))
+    return travels;
+  const Sequence &sequence = scorer->sequence();
+  for (Id number = 0; number < sequence.steps.size(); ++number) {
+    const Step &step = sequence.steps[number];
+    BucketSteps::Place place = steps.placeOf(sequence, step);
+    if (place.bucket == kNone || step.kind == StepKind::Await)
+      continue;
+    BucketTravel &travel = travels[int(place.kind)][place.bucket];
+    const simulation::Interval &interval = scorer->timeline().intervals[number];
+    travel.isMade = true;
+    travel.takes += Duration::ofPicoseconds(interval.end.picoseconds() -
+                                            interval.begin.picoseconds());
+    travel.exposed += scorer->timeline().exposed[number];
+    if (saysBeside)
+      travel.beside = computesBeside(problem, problem.programs[moved.program],
+                                     *scorer, interval);
+  }
+  return travels;
+}
+
+std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) const {
   return searchSchedules(*this, budget, ops);
 }
 
-Duration ScheduleDecider::bound(const DecidedSchedule &found) {
+std::optional<DecidedSchedule>
+ScheduleDecider::decideRoughly(int64_t budget) const {
+  return searchRoughly(*this, budget, ops);
+}
+
+Duration ScheduleDecider::bound(const DecidedSchedule &found) const {
+  ScorerPool::Lease scorer(*scorers);
   if (!scorer->run(found.candidate))
     return {};
   TransferTimes times(problem, base, moved, costs);
@@ -201,15 +237,17 @@ Duration ScheduleDecider::bound(const DecidedSchedule &found) {
          scorer->boundOfOthers();
 }
 
-DecidedSchedule ScheduleDecider::placeLate(DecidedSchedule found) {
+DecidedSchedule ScheduleDecider::placeLate(DecidedSchedule found) const {
   Candidate recomputes =
       withRecomputation(base, recomputation.options(), found.choice);
+  ScorerPool::Lease scorer(*scorers);
   if (scorer->run(found.candidate))
     found.bytes = scorer->bytes();
   return withLatePlaces(problem, recomputes, moved, std::move(found), *scorer);
 }
 
-DecidedSchedule ScheduleDecider::refine(DecidedSchedule given, int64_t budget) {
+DecidedSchedule ScheduleDecider::refine(DecidedSchedule given,
+                                        int64_t budget) const {
   DecidedSchedule best = placeLate(std::move(given));
   CommunicationChoice choice = withoutPlaces(best.communication);
   int64_t more = budget - best.bytes;
@@ -233,7 +271,7 @@ DecidedSchedule ScheduleDecider::refine(DecidedSchedule given, int64_t budget) {
 }
 
 std::optional<DecidedSchedule>
-ScheduleDecider::tighten(const DecidedSchedule &found, int64_t fewer) {
+ScheduleDecider::tighten(const DecidedSchedule &found, int64_t fewer) const {
   std::optional<DecidedSchedule> next =
       decideIn(found.room - fewer, withoutPlaces(found.communication));
   if (next)

@@ -1,7 +1,9 @@
 //===- ScheduleSearch.cpp - Which schedules are tried ---------------------===//
 #include "ScheduleSearch.h"
 #include "BucketChanges.h"
+#include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
+#include <functional>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -10,19 +12,14 @@ namespace {
 
 class Search {
 public:
-  Search(ScheduleDecider &decider, int64_t budget, size_t ops)
+  Search(const ScheduleDecider &decider, int64_t budget, size_t ops)
       : decider(decider), transfers(decider.transfers()), budget(budget),
         left(std::clamp<size_t>(kOpsTried / std::max<size_t>(ops, 1), kLeast,
                                 kMost)) {}
 
   std::optional<DecidedSchedule> run() {
-    if (transfers.units.empty())
-      return decider.decide(budget, choiceOf(transfers, {}));
-    for (const NamedChoice &rule : decider.rules())
-      attemptRule(rule.choice);
-    searchFamily();
-    keepFaster(std::move(ofFamily));
-    if (best) {
+    searchBroadly();
+    if (best && !transfers.units.empty()) {
       improve();
       // In addition: where they lead to nothing, nothing is lost.
       left += kTapersTried;
@@ -35,28 +32,59 @@ public:
     return std::move(best);
   }
 
-private:
-  static constexpr size_t kOpsTried = 8'000'000, kLeast = 150, kMost = 2500,
-                          kTapersTried = 250;
-
-  /// True if it is the fastest so far; of equally fast ones the first, or the
-  /// one with fewer bytes.
-  bool attempt(const CommunicationChoice &choice) {
-    return attempt(choice, best);
+  std::optional<DecidedSchedule> runRoughly() {
+    searchBroadly();
+    return std::move(best);
   }
 
-  /// The same of those that `than` is the best of.
-  bool attempt(const CommunicationChoice &choice,
-               std::optional<DecidedSchedule> &than) {
-    if (left == 0)
-      return false;
-    --left;
-    std::optional<DecidedSchedule> tried =
-        decider.decideFaster(budget, choice, than);
-    if (!tried)
-      return false;
-    than = std::move(tried);
-    return true;
+private:
+  static constexpr size_t kOpsTried = 8'000'000, kLeast = 150, kMost = 2500,
+                          kTapersTried = 250, kTriesOfAThread = 2;
+
+  /// Of `count` changes, what number i makes of the best so far; nothing where
+  /// it changes nothing.
+  using ChangeAt = std::function<std::optional<CommunicationChoice>(size_t)>;
+
+  /// Tries the changes one after another and calls `onBetter` with each whose
+  /// schedule is the fastest so far; of equally fast ones the first is, or the
+  /// one with fewer bytes. True if there was one. `than` is the best so far.
+  ///
+  /// Threads try several at once, as if nothing were better. Those after one
+  /// that is are tried anew, so that all is found as by one thread.
+  bool tryChanges(size_t count, const ChangeAt &changeAt,
+                  std::optional<DecidedSchedule> &than,
+                  const std::function<void(size_t)> &onBetter = {}) {
+    auto atOnce = static_cast<size_t>(decider.threads());
+    if (atOnce > 1)
+      atOnce *= kTriesOfAThread;
+    bool isBetter = false;
+    for (size_t next = 0; next < count && left > 0;) {
+      std::vector<size_t> numbers;
+      std::vector<CommunicationChoice> choices;
+      for (; next < count && numbers.size() < std::min(atOnce, left); ++next)
+        if (std::optional<CommunicationChoice> choice = changeAt(next)) {
+          numbers.push_back(next);
+          choices.push_back(std::move(*choice));
+        }
+      std::vector<std::optional<DecidedSchedule>> tried(numbers.size());
+      parallelFor(numbers.size(), decider.threads(), [&](size_t i) {
+        tried[i] = decider.decideFaster(budget, choices[i], than);
+      });
+      auto better = std::find_if(tried.begin(), tried.end(),
+                                 [](const auto &one) { return one; });
+      auto at = static_cast<size_t>(better - tried.begin());
+      if (better == tried.end()) {
+        left -= tried.size();
+        continue;
+      }
+      left -= at + 1;
+      than = std::move(*better);
+      isBetter = true;
+      next = numbers[at] + 1;
+      if (onBetter)
+        onBetter(numbers[at]);
+    }
+    return isBetter;
   }
 
   void keepFaster(std::optional<DecidedSchedule> tried) {
@@ -65,12 +93,27 @@ private:
       best = std::move(tried);
   }
 
-  /// The same, whatever it takes in more bytes: no rule is missed.
-  void attemptRule(const CommunicationChoice &choice) {
-    if (left == 0)
+  void searchBroadly() {
+    if (transfers.units.empty()) {
+      best = decider.decide(budget, choiceOf(transfers, {}));
       return;
-    --left;
-    keepFaster(decider.decide(budget, choice));
+    }
+    tryRules();
+    searchFamily();
+    keepFaster(std::move(ofFamily));
+  }
+
+  /// Whatever a rule takes in more bytes: none is missed.
+  void tryRules() {
+    const std::vector<NamedChoice> &rules = decider.rules();
+    std::vector<std::optional<DecidedSchedule>> tried(
+        std::min(rules.size(), left));
+    left -= tried.size();
+    parallelFor(tried.size(), decider.threads(), [&](size_t i) {
+      tried[i] = decider.decide(budget, rules[i].choice);
+    });
+    for (std::optional<DecidedSchedule> &one : tried)
+      keepFaster(std::move(one));
   }
 
   //===--- A family of buckets, windows and kept blocks -------------------===//
@@ -87,14 +130,9 @@ private:
     for (bool isBetter = true; isBetter && left > 0;) {
       isBetter = false;
       auto over = [&](auto member, const auto &values) {
-        for (const auto &value : values) {
-          BucketFamily other = family;
-          other.*member = value;
-          if (attempt(choiceOf(transfers, other), ofFamily)) {
-            family = other;
-            isBetter = true;
-          }
-        }
+        isBetter |= tryFamily(
+            family, values.size(),
+            [&](BucketFamily &other, size_t i) { other.*member = values[i]; });
       };
       over(&BucketFamily::kept, kept);
       over(&BucketFamily::keptAt,
@@ -110,23 +148,30 @@ private:
     }
   }
 
+  /// `set` gives a family the property number i of `count`.
+  bool tryFamily(BucketFamily &family, size_t count,
+                 const std::function<void(BucketFamily &, size_t)> &set) {
+    return tryChanges(
+        count,
+        [&](size_t i) {
+          BucketFamily other = family;
+          set(other, i);
+          return choiceOf(transfers, other);
+        },
+        ofFamily, [&](size_t i) { set(family, i); });
+  }
+
   bool trySizes(BucketFamily &family, int BucketFamily::*size,
                 BucketFamily::Ramps BucketFamily::*ramps) {
-    bool isBetter = false;
+    std::vector<std::pair<int, BucketFamily::Ramps>> all;
     for (int blocks : {-2, 1, 2, 3, 4, 8, 16})
-      for (auto end : {BucketFamily::Never, BucketFamily::AtEnd,
-                       BucketFamily::AtBothEnds}) {
-        if (blocks <= 1 && end != BucketFamily::Never)
-          continue;
-        BucketFamily other = family;
-        other.*size = blocks;
-        other.*ramps = end;
-        if (!attempt(choiceOf(transfers, other), ofFamily))
-          continue;
-        family = other;
-        isBetter = true;
-      }
-    return isBetter;
+      for (auto end :
+           {BucketFamily::Never, BucketFamily::AtEnd, BucketFamily::AtBothEnds})
+        if (blocks > 1 || end == BucketFamily::Never)
+          all.emplace_back(blocks, end);
+    return tryFamily(family, all.size(), [&](BucketFamily &other, size_t i) {
+      std::tie(other.*size, other.*ramps) = all[i];
+    });
   }
 
   //===--- Buckets that shrink or grow ------------------------------------===//
@@ -136,25 +181,30 @@ private:
   /// reduction. A short bucket there leaves little, and each bucket before or
   /// after it may be longer than the next by what compute takes less.
   bool searchTapers() {
-    bool isBetter = false;
+    std::vector<std::pair<TransferKind, BucketTaper>> tapers;
     for (TransferKind kind :
          {TransferKind::Forward, TransferKind::Again, TransferKind::Reduce})
       for (uint32_t count : {2, 3, 4, 5, 6, 8, 12})
         for (double ratio : {0.5, 0.65, 0.8, 1.25, 1.5, 2.0})
           for (uint32_t distance : {1, 2})
-            isBetter |= tryTaper(kind, {count, ratio, distance});
-    return isBetter;
+            if (mayTaper(kind, count, ratio))
+              tapers.push_back({kind, {count, ratio, distance}});
+    return tryChanges(
+        tapers.size(),
+        [&](size_t i) {
+          auto [kind, taper] = tapers[i];
+          CommunicationChoice choice = best->communication;
+          choice[kind] = taperedBuckets(transfers[kind], taper);
+          return choice;
+        },
+        best);
   }
 
-  bool tryTaper(TransferKind kind, const BucketTaper &taper) {
-    bool shrinks = taper.ratio < 1;
-    if (transfers[kind].size() < taper.count ||
-        (kind == TransferKind::Forward && !shrinks) ||
-        (kind == TransferKind::Reduce && shrinks))
-      return false;
-    CommunicationChoice choice = best->communication;
-    choice[kind] = taperedBuckets(transfers[kind], taper);
-    return attempt(choice);
+  bool mayTaper(TransferKind kind, uint32_t count, double ratio) const {
+    bool shrinks = ratio < 1;
+    return transfers[kind].size() >= count &&
+           (kind != TransferKind::Forward || shrinks) &&
+           (kind != TransferKind::Reduce || !shrinks);
   }
 
   //===--- Single changes -------------------------------------------------===//
@@ -163,14 +213,8 @@ private:
   /// where it was.
   void improve() {
     for (bool isBetter = true; isBetter && left > 0;) {
-      isBetter = false;
-      for (size_t unit = 0;
-           transfers.mayKeep && unit < transfers.units.size() && left > 0;
-           ++unit)
-        isBetter |= tryKept(unit);
-      for (const Exposed &bucket : byExposure())
-        if (left > 0)
-          isBetter |= tryBucket(bucket.kind, bucket.number);
+      isBetter = transfers.mayKeep && tryKept();
+      isBetter |= tryBuckets(byExposure());
     }
   }
 
@@ -195,23 +239,33 @@ private:
     return all;
   }
 
-  bool tryKept(size_t unit) {
-    CommunicationChoice choice = best->communication;
-    choice.isKept[unit] = !choice.isKept[unit];
-    return attempt(choice);
+  bool tryKept() {
+    return tryChanges(
+        transfers.units.size(),
+        [&](size_t unit) {
+          CommunicationChoice choice = best->communication;
+          choice.isKept[unit] = !choice.isKept[unit];
+          return choice;
+        },
+        best);
   }
 
-  bool tryBucket(TransferKind kind, size_t i) {
+  bool tryBuckets(const std::vector<Exposed> &buckets) {
     static constexpr BucketChange kChanges[] = {
         mergeWithNext,    splitInHalves,  takeFromNext, giveToNext,
         takeHalfFromNext, giveHalfToNext, moveFurther,  moveNearer};
-    bool isBetter = false;
-    for (BucketChange change : kChanges) {
-      CommunicationChoice choice = best->communication;
-      if (i < choice[kind].size() && change(choice[kind], i))
-        isBetter |= attempt(choice);
-    }
-    return isBetter;
+    static constexpr size_t kOfBucket = std::size(kChanges);
+    return tryChanges(
+        buckets.size() * kOfBucket,
+        [&](size_t i) -> std::optional<CommunicationChoice> {
+          auto [kind, number, time] = buckets[i / kOfBucket];
+          CommunicationChoice choice = best->communication;
+          if (number < choice[kind].size() &&
+              kChanges[i % kOfBucket](choice[kind], number))
+            return choice;
+          return std::nullopt;
+        },
+        best);
   }
 
   //===--- Few transfers --------------------------------------------------===//
@@ -237,29 +291,34 @@ private:
   }
 
   bool tryPass(TransferKind kind, size_t units, uint32_t kept) {
+    static constexpr uint32_t kDistances[] = {0, 1, 2, 8};
+    static constexpr size_t kOfPartition = std::size(kDistances);
     auto size = static_cast<uint32_t>(transfers[kind].size());
-    bool isBetter = false;
-    for (uint32_t ends = 0; size != 0 && ends < 1u << (size - 1); ++ends)
-      for (uint32_t distance : {0, 1, 2, 8}) {
-        CommunicationChoice choice = best->communication;
-        for (size_t unit = 0; unit < units; ++unit)
-          choice.isKept[unit] = (kept >> unit & 1) != 0;
-        choice[kind] = {{1, distance}};
-        for (uint32_t i = 0; i + 1 < size; ++i)
-          if ((ends >> i & 1) != 0)
-            choice[kind].push_back({1, distance});
-          else
-            ++choice[kind].back().count;
-        left = std::max<size_t>(left, 1);
-        isBetter |= attempt(choice);
-      }
-    return isBetter;
+    size_t count = size == 0 ? 0 : (size_t(1) << (size - 1)) * kOfPartition;
+    left = std::max(left, count);
+    return tryChanges(
+        count,
+        [&](size_t number) {
+          size_t ends = number / kOfPartition;
+          uint32_t distance = kDistances[number % kOfPartition];
+          CommunicationChoice choice = best->communication;
+          for (size_t unit = 0; unit < units; ++unit)
+            choice.isKept[unit] = (kept >> unit & 1) != 0;
+          choice[kind] = {{1, distance}};
+          for (uint32_t i = 0; i + 1 < size; ++i)
+            if ((ends >> i & 1) != 0)
+              choice[kind].push_back({1, distance});
+            else
+              ++choice[kind].back().count;
+          return choice;
+        },
+        best);
   }
 
   static constexpr size_t kFewTransfers = 8, kFewUnits = 4;
   static constexpr uint32_t kKeptParts = 8;
 
-  ScheduleDecider &decider;
+  const ScheduleDecider &decider;
   const Transfers &transfers;
   const int64_t budget;
   size_t left; // schedules to try
@@ -269,7 +328,13 @@ private:
 } // namespace
 
 std::optional<DecidedSchedule>
-fsdp::problem::searchSchedules(ScheduleDecider &decider, int64_t budget,
+fsdp::problem::searchSchedules(const ScheduleDecider &decider, int64_t budget,
                                size_t ops) {
   return Search(decider, budget, ops).run();
+}
+
+std::optional<DecidedSchedule>
+fsdp::problem::searchRoughly(const ScheduleDecider &decider, int64_t budget,
+                             size_t ops) {
+  return Search(decider, budget, ops).runRoughly();
 }

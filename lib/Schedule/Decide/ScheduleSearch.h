@@ -8,8 +8,12 @@ namespace fsdp::problem {
 
 /// The fastest that is found in `budget` bytes. `ops`, of all programs, says
 /// how long it takes to try one, and so how many are tried.
-std::optional<DecidedSchedule> searchSchedules(ScheduleDecider &decider,
+std::optional<DecidedSchedule> searchSchedules(const ScheduleDecider &decider,
                                                int64_t budget, size_t ops);
+
+/// Of its known rules and its family alone.
+std::optional<DecidedSchedule> searchRoughly(const ScheduleDecider &decider,
+                                             int64_t budget, size_t ops);
 
 } // namespace fsdp::problem
 

@@ -14,6 +14,7 @@ static constexpr int64_t kPart = 32;
 static void describe(const Program &program, Id number, Node &node) {
   const Op &op = program.ops[number];
   node.opKind = op.kind;
+  node.phase = op.phase;
   node.flags = op.flags;
   bool namesState = op.kind == OpKind::Read ||
                     (op.kind >= OpKind::Gradient && op.kind <= OpKind::Update);

@@ -39,6 +39,7 @@ struct Node {
   NodeKind kind = NodeKind::Op;
   bool isAgain = false;
   OpKind opKind = kNoOp; ///< That of `op`, for an Op and a Start.
+  Phase phase = Phase::Forward; ///< That of `op`, for an Op.
   uint16_t flags = 0;    ///< Those of `op`, for an Op.
   Id op = kNone;       ///< Of a bucket and a kernel the first; of a wait none.
   Id decision = kNone; ///< Only of collectives.

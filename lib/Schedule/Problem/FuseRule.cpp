@@ -98,7 +98,8 @@ private:
 
   bool isAgain(Id node) const {
     return draft.is(node, kAddressed) &&
-           (draft.nodes[node].isAgain || draft.op(node).phase == Phase::Again);
+           (draft.nodes[node].isAgain ||
+            draft.nodes[node].phase == Phase::Again);
   }
 
   /// What is computed again reads kept values through a Keep.

@@ -103,6 +103,28 @@ TEST_P(DecidedSchedules, AreNotSlowerThanKnownRules) {
   }
 }
 
+/// Threads try what one thread would try a little later.
+TEST_P(DecidedSchedules, AreTheSameOnAnyNumberOfThreads) {
+  std::vector<problem::DecidedSchedule> found, least;
+  for (int threads : {1, 2, 5}) {
+    problem::ScheduleDecider decider(program.problem, base, costs, "train",
+                                     /*mayKeep=*/true, threads);
+    auto decided = decider.decide(decider.recompute().least().bytes * 13 / 10);
+    auto smallest = decider.least();
+    ASSERT_TRUE(decided && smallest);
+    found.push_back(std::move(*decided));
+    least.push_back(std::move(*smallest));
+  }
+  for (const auto *all : {&found, &least})
+    for (const problem::DecidedSchedule &other : *all) {
+      const problem::DecidedSchedule &one = all->front();
+      EXPECT_EQ(one.total, other.total);
+      EXPECT_EQ(one.bytes, other.bytes);
+      EXPECT_EQ(one.choice, other.choice);
+      EXPECT_TRUE(one.communication == other.communication);
+    }
+}
+
 /// Late starts and early awaits take no time and no bytes, and the compiler
 /// applies them.
 TEST_P(DecidedSchedules, PlacesTakeNoTime) {
