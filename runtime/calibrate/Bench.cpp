@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <numeric>
 
 using namespace fsdp;
 using namespace fsdp::rt;
 
 /// More than caches hold, so that what was used a round before is in memory.
 static constexpr int64_t kRound = int64_t(96) << 20;
+
+/// A network that is shared serves one rank before the other: a rank has its
+/// part of one collective early, and of the next one late.
+static constexpr size_t kCollectivesTogether = 8;
 
 double rt::nowInSeconds() {
   using Clock = std::chrono::steady_clock;
@@ -127,15 +132,30 @@ double Bench::mean(double value) const {
   return value / world.size;
 }
 
-double Bench::seconds(double limit, const Body &body) {
-  return seconds(limit, body, nowInSeconds);
+double Bench::collectiveSeconds(double limit, const Body &body) {
+  return seconds(limit, body, nowInSeconds, kCollectivesTogether);
 }
 
 double Bench::computeSeconds(double limit, const Body &body) {
-  return seconds(limit, body, threads == 1 ? processorSeconds : nowInSeconds);
+  return seconds(limit, body, threads == 1 ? processorSeconds : nowInSeconds,
+                 1);
 }
 
-double Bench::seconds(double limit, const Body &body, double (*clock)()) {
+/// The means of `together` neighbours, or of all where there are fewer.
+static std::vector<double> meansOf(const std::vector<double> &times,
+                                   size_t together) {
+  together = std::min(together, times.size());
+  std::vector<double> means;
+  for (size_t i = 0; i + together <= times.size(); ++i)
+    means.push_back(std::accumulate(times.begin() + ptrdiff_t(i),
+                                    times.begin() + ptrdiff_t(i + together),
+                                    0.0) /
+                    double(together));
+  return means;
+}
+
+double Bench::seconds(double limit, const Body &body, double (*clock)(),
+                      size_t together) {
   constexpr int64_t most = 1000;
   std::vector<double> times;
   run([&](Context &c) {
@@ -156,6 +176,7 @@ double Bench::seconds(double limit, const Body &body, double (*clock)()) {
       times.push_back(clock() - begin);
     }
   });
+  times = meansOf(times, together);
   auto quartile = times.begin() + ptrdiff_t(times.size() / 4);
   std::nth_element(times.begin(), quartile, times.end());
   return mean(*quartile);

@@ -49,12 +49,14 @@ public:
   std::pair<Ptr, Ptr> flags() const;
 
   using Body = std::function<void(Context &, int64_t call)>;
-  /// Seconds of one call of `body`, which is called until `limit` seconds are
-  /// over, twice at least: the mean over ranks of the lower quartile of calls,
-  /// since other work on the machine only ever adds. Collective.
-  double seconds(double limit, const Body &body);
-  /// The same of a call that computes on its own threads alone. Of one thread
-  /// its processor time counts: what other programs take is not in it.
+  /// Seconds of one call of `body`, a collective, which is called until `limit`
+  /// seconds are over, twice at least: the mean over ranks of the lower
+  /// quartile of means of a few calls, since other work on the machine only
+  /// ever adds. Collective.
+  double collectiveSeconds(double limit, const Body &body);
+  /// The same of a call that computes on its own threads alone, each call by
+  /// itself. Of one thread its processor time counts: what other programs take
+  /// is not in it.
   double computeSeconds(double limit, const Body &body);
   /// Runs `body` once as a program. Collective.
   void run(const std::function<void(Context &)> &body);
@@ -67,7 +69,8 @@ public:
 
 private:
   int addGroup(int size);
-  double seconds(double limit, const Body &body, double (*clock)());
+  double seconds(double limit, const Body &body, double (*clock)(),
+                 size_t together);
 
   World world;
   int threads;

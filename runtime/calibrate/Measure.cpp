@@ -316,11 +316,12 @@ void Measurements::measureCollectives(Machine &machine) {
   double limit =
       calibration.seconds * kCollectiveShare / double(collectives.size());
   for (const CollectiveCall &collective : collectives) {
-    double seconds = bench.seconds(limit, [&](Context &c, int64_t number) {
-      call(c, collective, number);
-      record(c, 0, streamOf(collective.kind));
-      wait(c, 0, Stream::Compute);
-    });
+    double seconds =
+        bench.collectiveSeconds(limit, [&](Context &c, int64_t number) {
+          call(c, collective, number);
+          record(c, 0, streamOf(collective.kind));
+          wait(c, 0, Stream::Compute);
+        });
     Machine::Curve *curve = nullptr;
     for (Machine::Curve &known : machine.curves)
       if (known.collective == collective.kind &&

@@ -8,7 +8,8 @@ network namespace of their own, whose loopback lets pass so many Gbit/s (a token
 `fsdp-sim --calibrate --launcher` measures the machine there. For it `fsdp-sim --compare --plans`
 writes the decided plan and those of all known rules, which take turns. Beside the median of each
 stands what fsdp-sim says. The bound is the longer of compute, which is the step of two jobs of
-one rank side by side, and of the decided plan's messages, each alone. With --python, PyTorch's
+one rank side by side, and of the decided plan's messages, each alone. The bound on these cores
+is fsdp-sim's, which counts that messages slow what computes beside them. With --python, PyTorch's
 modes take turns too, with gloo over the same loopback; training_speed.py says what VENV has.
 
 Needs root (for the namespace), iproute2, and a machine on which nothing else runs.
@@ -133,7 +134,7 @@ def report(rate, compute, seconds, foreseen):
     messages = foreseen["decided"]["communication_seconds"]
     bound = max(compute, messages)
     print(f"loopback at {rate} Gbit/s: compute {compute:.3f} s, messages of the decided plan "
-          f"{messages:.3f} s")
+          f"{messages:.3f} s, bound on these cores {foreseen['decided']['bound_seconds']:.3f} s")
     print("| plan | s | foreseen s | / fastest rule | / bound |\n|---|---|---|---|---|")
     for name in sorted(medians, key=lambda name: medians[name]):
         print(f"| {name} | {medians[name]:.3f} | {foreseen[name]['step_seconds']:.3f} | "
