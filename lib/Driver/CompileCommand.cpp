@@ -206,6 +206,21 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
         "--config does not go with an INPUT, which states its own sizes");
 }
 
+/// Request::decidesPlan.
+static bool decidesPlan(const CompileCommand &options,
+                        const RunConfig &config) {
+  if (config.compile.plan == Planner::Auto)
+    return true;
+  auto isStated = [&](const char *name) {
+    return config.origin.count(name) != 0;
+  };
+  bool isTrained =
+      options.input.empty() && !options.programsOnly.value_or(false);
+  return isTrained && options.memoryBudget && isStated("compile.machine") &&
+         !options.plan && !isStated("compile.plan") &&
+         !isStated("compile.recompute");
+}
+
 /// Adds what is wrong with a plan that is to be found.
 static void checkPlanner(const CompileCommand &options, const RunConfig &config,
                          ConfigErrors &errors) {
@@ -340,6 +355,7 @@ Request fsdp::makeRequest(const CompileCommand &options,
   setConfig(request, options, log);
   request.input = options.input;
   setPipeline(request.config, options);
+  request.decidesPlan = decidesPlan(options, request.config);
   request.forPasses = namesForPasses(options, request.config);
   request.emit = options.emit;
   request.output = options.output;

@@ -237,6 +237,10 @@ static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
 }
 
 llvm::Error Compilation::decide() {
+  if (request.config.compile.plan != Planner::Auto)
+    llvm::errs() << "fsdp-compile: note: compile.plan = auto, because "
+                    "compile.machine and --memory-budget are stated; with "
+                    "--compile.plan rule the budget is a limit alone\n";
   if (llvm::Error error = decidePlan(*module, options))
     return error;
   // The decided plan says what is computed again, also if that is nothing.
@@ -277,8 +281,7 @@ llvm::Error Compilation::runPasses() {
       return llvm::Error::success();
     if (llvm::Error error = takeLowering(*module, options))
       return error;
-  } else if (request.config.compile.plan == Planner::Auto &&
-             request.emit >= Stage::Plan) {
+  } else if (request.decidesPlan && request.emit >= Stage::Plan) {
     if (llvm::Error error = decide())
       return error;
   }
@@ -346,7 +349,7 @@ llvm::Error Compilation::emitSource() {
     return target.takeError();
   info.target = *target;
   info.threads = request.config.compile.threads;
-  if (request.config.compile.plan == Planner::Auto)
+  if (request.decidesPlan)
     info.machine = fingerprintOf(loadMachine(request.config.compile.machine));
   FailureOr<std::string> text = makeManifest(*module, info);
   if (failed(text))
@@ -556,7 +559,7 @@ Expected<PlannedProblem> Compilation::plan() {
   DiagnosticPrinter printer(sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
-  if (request.config.compile.plan == Planner::Auto)
+  if (request.decidesPlan)
     if (llvm::Error error = decide())
       return error;
   if (llvm::Error error = runPasses())

@@ -502,7 +502,8 @@ struct CompileOptions {
       table.add("compile.plan", plan,
                 "who decides the schedule; rule: block buckets, one ahead, and "
                 "compile.recompute; auto: the compiler, the fastest step that "
-                "it finds for --memory-budget");
+                "it finds for --memory-budget. Where that and compile.machine "
+                "are stated, and no plan, policy or this, it is auto");
       table.add("compile.machine", machine,
                 "with compile.plan = auto: a machine's name or TOML file");
     }

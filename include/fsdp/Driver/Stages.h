@@ -37,6 +37,9 @@ struct Request {
   /// that its pipeline takes.
   RunConfig config;
   Stage emit = Stage::Library;
+  /// Whether a plan is found for the memory budget: compile.plan is "auto", or
+  /// a budget and a machine are stated and nothing else says who decides.
+  bool decidesPlan = false;
   /// A file, or the directory of an artifact.
   std::string output;
   HostCompiler compiler;
