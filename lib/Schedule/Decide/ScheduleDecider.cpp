@@ -6,6 +6,7 @@
 #include "ScheduleScorer.h"
 #include "ScheduleSearch.h"
 #include "fsdp/Support/ParallelFor.h"
+#include <algorithm>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -22,12 +23,14 @@ ScheduleDecider::ScheduleDecider(const Problem &problem, Candidate given,
       scorers(std::make_unique<ScorerPool>(problem, this->costs, step,
                                            moved.program)) {
   static constexpr size_t kManyOps = 1000;
+  // Each has a scorer, which takes tens of MB for a large model.
+  static constexpr int kMostThreads = 16;
   for (const Program &program : problem.programs)
     ops += program.ops.size();
   if (threads > 0)
     threadCount = threads;
   else if (ops >= kManyOps)
-    threadCount = availableThreads();
+    threadCount = std::min(availableThreads(), kMostThreads);
 }
 
 ScheduleDecider::~ScheduleDecider() = default;
