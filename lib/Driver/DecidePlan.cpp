@@ -155,8 +155,8 @@ public:
 private:
   /// Smaller parts of a step are not worth another search.
   static constexpr double kWorthSearching = 0.05, kWorthExchanging = 0.01;
-  /// More than what the rest of a search wins.
-  static constexpr double kTooSlow = 1.05;
+  /// More than what the rest of a search wins as a rule.
+  static constexpr double kTooSlow = 1.1;
 
   /// Each trial that `isWorth` it with a setting changed. `wins`: where the
   /// rule's step wins that part by it.
@@ -170,7 +170,8 @@ private:
       CompileOptions with = trials[i].options;
       change(with);
       std::optional<double> most;
-      if (wins)
+      // Where nothing fits yet, it may with this.
+      if (wins && best())
         most = trials[i].byRule.seconds() * (1 - *wins);
       if (llvm::Error error = tryPlan(with, most))
         return error;

@@ -242,10 +242,14 @@ Duration StepDurations::of(size_t number, const Sequence &sequence,
     ops.clear();
     for (Id i = step.members.begin; i < step.members.end(); ++i)
       ops.push_back(sequence.members[i].op);
-    auto [at, isNew] = known[number].ofCollectives.try_emplace(ops);
-    if (isNew)
-      at->second = durationOf(problem, program, sequence, step, costs);
-    return at->second;
+    // What is gathered again may be gathered from other ranks.
+    ops.push_back(sequence.members[step.members.begin].isAgain);
+    auto at = known[number].ofCollectives.find(ops);
+    if (at != known[number].ofCollectives.end())
+      return at->second;
+    Duration takes = durationOf(problem, program, sequence, step, costs);
+    known[number].ofCollectives.emplace(ops, takes);
+    return takes;
   }
   if (step.members.count != 1 || step.bytes != 0)
     return durationOf(problem, program, sequence, step, costs);

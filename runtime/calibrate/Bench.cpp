@@ -141,10 +141,9 @@ double Bench::computeSeconds(double limit, const Body &body) {
                  1);
 }
 
-/// The means of `together` neighbours, or of all where there are fewer.
+/// The means of `together` neighbours.
 static std::vector<double> meansOf(const std::vector<double> &times,
                                    size_t together) {
-  together = std::min(together, times.size());
   std::vector<double> means;
   for (size_t i = 0; i + together <= times.size(); ++i)
     means.push_back(std::accumulate(times.begin() + ptrdiff_t(i),
@@ -176,7 +175,9 @@ double Bench::seconds(double limit, const Body &body, double (*clock)(),
       times.push_back(clock() - begin);
     }
   });
-  times = meansOf(times, together);
+  // Of few calls fewer together, so that there is a quartile.
+  times =
+      meansOf(times, std::min(together, std::max<size_t>(times.size() / 4, 2)));
   auto quartile = times.begin() + ptrdiff_t(times.size() / 4);
   std::nth_element(times.begin(), quartile, times.end());
   return mean(*quartile);

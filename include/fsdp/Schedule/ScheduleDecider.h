@@ -54,7 +54,7 @@ class ScheduleDecider {
 public:
   /// Problem and costs outlive this; `step` is a name. Without `mayKeep`
   /// parameters stay gathered as `base` says. Throws as RecomputeDecider.
-  /// `threads` as threads(); 0: all there are, or one.
+  /// `threads` as threads(); 0: all there are, 16 at most, or one.
   ScheduleDecider(const Problem &problem, Candidate base,
                   const simulation::Costs &costs, std::string_view step,
                   bool mayKeep = true, int threads = 0);

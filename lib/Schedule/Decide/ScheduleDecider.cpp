@@ -72,9 +72,9 @@ ScheduleDecider::withOptions(std::vector<uint32_t> options,
       apply(std::move(options), withoutPlaces(choice));
   if (!found || (best && *best <= found->total))
     return std::nullopt;
-  // Late places save less than transfers that travel beside nothing.
+  // As a rule late places save less than transfers that travel beside nothing.
   std::optional<DecidedSchedule> nearest =
-      apply(found->choice, withoutDistances(choice));
+      apply(found->choice, withoutDistances(found->communication));
   if (nearest && budget < nearest->bytes)
     return std::nullopt;
   *found = placeLate(std::move(*found));

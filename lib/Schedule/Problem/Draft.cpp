@@ -209,6 +209,7 @@ Id Draft::add(NodeKind kind, Id op, const std::vector<Id> &operands) {
   if (kind == NodeKind::Op) {
     const Node &from = start->list.nodes[op];
     node.opKind = from.opKind;
+    node.phase = from.phase;
     node.flags = from.flags;
     node.detail = from.detail;
   }

@@ -210,7 +210,20 @@ INSTANTIATE_TEST_SUITE_P(
                        128},
         ProblemSetting{"tp", llamaOf(3), "dp_shard=2,tp=2:tensor", 2, 128},
         ProblemSetting{"microbatches", llamaOf(3), "dp_shard=4", 2, 128,
-                       ParamDtype::BFloat16, ShardMode::Auto, 4}),
+                       ParamDtype::BFloat16, ShardMode::Auto, 4},
+        ProblemSetting{"nodes",
+                       llamaOf(3),
+                       "dp_shard=4",
+                       2,
+                       128,
+                       ParamDtype::BFloat16,
+                       ShardMode::Auto,
+                       1,
+                       1,
+                       "cuda",
+                       {},
+                       2,
+                       2}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace
