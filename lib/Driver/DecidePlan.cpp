@@ -156,7 +156,7 @@ private:
   /// Smaller parts of a step are not worth another search.
   static constexpr double kWorthSearching = 0.05, kWorthExchanging = 0.01;
   /// More than what the rest of a search wins as a rule.
-  static constexpr double kTooSlow = 1.1;
+  static constexpr double kTooSlow = 1.07;
 
   /// Each trial that `isWorth` it with a setting changed. `wins`: where the
   /// rule's step wins that part by it.
