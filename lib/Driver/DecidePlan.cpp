@@ -76,9 +76,18 @@ bool fsdp::mayDecideSettings(ModuleOp module, const CompileOptions &options,
          mayExchangeRows(module, options);
 }
 
+/// The fewest bytes that are known to do.
+static int64_t leastBytes(const Planning &from, const CompileOptions &options,
+                          const simulation::Costs &costs) {
+  problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
+                                   decidesResharding(options));
+  std::optional<problem::DecidedSchedule> least = decider.least();
+  return least ? least->bytes : INT64_MAX;
+}
+
 /// Where nothing fits: what finds the plan with the smallest arena, and fails
 /// with its buffers if that does not fit either. Copies of parameters would
-/// only add to it.
+/// only add to it; rows of an embedding may need less than its table.
 static llvm::Expected<FoundPlan> findLeast(ModuleOp module,
                                            CompileOptions &options,
                                            const simulation::Costs &costs) {
@@ -87,6 +96,19 @@ static llvm::Expected<FoundPlan> findLeast(ModuleOp module,
       beginPlanning(module, options);
   if (!planning)
     return planning.takeError();
+  if (mayExchangeRows(module, options)) {
+    CompileOptions with = options;
+    with.compile.embeddingRows = true;
+    llvm::Expected<std::unique_ptr<Planning>> rows =
+        beginPlanning(module, with);
+    if (!rows)
+      return rows.takeError();
+    if (leastBytes(**rows, with, costs) <
+        leastBytes(**planning, options, costs)) {
+      options = with;
+      planning = std::move(rows);
+    }
+  }
   const Planning &from = **planning;
   problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
                                    decidesResharding(options));
@@ -203,18 +225,15 @@ private:
     return llvm::Error::success();
   }
 
-  /// Whether another trial is much faster, or the least that is known does not
-  /// fit; the first trial is made in any case.
+  /// Whether another trial is much faster. What fits by no rule may still pack
+  /// where blocks are alike.
   bool isHopeless(const problem::ScheduleDecider &decider, int64_t budget) {
-    if (trials.empty())
+    const Trial *known = best();
+    if (!known)
       return false;
-    if (auto rough = decider.decideRoughly(budget)) {
-      const Trial *known = best();
-      return known &&
-             known->found->total.seconds() * kTooSlow < rough->total.seconds();
-    }
-    std::optional<problem::DecidedSchedule> least = decider.least();
-    return !least || least->bytes > budget;
+    auto rough = decider.decideRoughly(budget);
+    return rough &&
+           known->found->total.seconds() * kTooSlow < rough->total.seconds();
   }
 
   static LogicalResult search(const Planning &from,

@@ -262,11 +262,17 @@ private:
   }
 
   void appendNotes() {
+    const std::string &name = costs.model.machine().name;
+    std::string machine;
+    if (name != CompileOptions().compile.machine)
+      machine =
+          " --compile.machine " +
+          (llvm::is_contained(builtInMachines(), name) ? name : "FILE.toml");
     appendFormat(text,
-                 "\nto compile it: --compile.plan auto --memory-budget %lld; a "
-                 "GPU also holds CUDA's context and NCCL's buffers, beside "
+                 "\nto compile it: --compile.plan auto%s --memory-budget %lld; "
+                 "a GPU also holds CUDA's context and NCCL's buffers, beside "
                  "the arena\n",
-                 static_cast<long long>(budget));
+                 machine.c_str(), static_cast<long long>(budget));
   }
 
   const PlanTrials &trials;
