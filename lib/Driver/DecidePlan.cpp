@@ -218,22 +218,27 @@ private:
       return llvm::Error::success();
     problem::ScheduleDecider decider(from.problem, from.byRule, costs, "train",
                                      decidesResharding(options));
-    if (!isHopeless(decider, options.pipeline.memoryBudget) &&
-        failed(search(from, decider, trial)))
+    if (!isHopeless(decider, options) && failed(search(from, decider, trial)))
       return alreadyPrinted();
     trials.push_back(std::move(trial));
     return llvm::Error::success();
   }
 
   /// Whether another trial is much faster. What fits by no rule may still pack
-  /// where blocks are alike.
-  bool isHopeless(const problem::ScheduleDecider &decider, int64_t budget) {
+  /// where blocks are alike, but not what only needs more bytes than a trial.
+  bool isHopeless(const problem::ScheduleDecider &decider,
+                  const CompileOptions &options) {
     const Trial *known = best();
     if (!known)
       return false;
-    auto rough = decider.decideRoughly(budget);
-    return rough &&
-           known->found->total.seconds() * kTooSlow < rough->total.seconds();
+    int64_t budget = options.pipeline.memoryBudget;
+    if (auto rough = decider.decideRoughly(budget))
+      return known->found->total.seconds() * kTooSlow < rough->total.seconds();
+    bool needsMore = options.parallelism.fsdpReshardRanks !=
+                     trials.front().options.parallelism.fsdpReshardRanks;
+    std::optional<problem::DecidedSchedule> least =
+        needsMore ? decider.least() : std::nullopt;
+    return least && least->bytes > budget;
   }
 
   static LogicalResult search(const Planning &from,
