@@ -4,6 +4,7 @@
 #include "PlanTrials.h"
 #include "fsdp/Driver/Diagnostics.h"
 #include "fsdp/Memory/Report.h"
+#include "fsdp/Schedule/PackedArena.h"
 #include "fsdp/Schedule/ProblemOf.h"
 #include "fsdp/Simulation/Simulate.h"
 #include "fsdp/Support/Text.h"
@@ -17,7 +18,7 @@ namespace {
 class Comparer {
 public:
   explicit Comparer(const Planning &planning, bool mayKeep)
-      : planning(planning), mayKeep(mayKeep) {
+      : planning(planning), packed(planning.problem), mayKeep(mayKeep) {
     appendFormat(result.text, "%-16s %10s %10s %10s %7s %10s %9s %7s  %s\n",
                  "machine", "budget", "decided ms", "bound ms", "/ bound",
                  "arena", "block + 1", "best", "best rule");
@@ -54,15 +55,17 @@ private:
     isGood &= bool(planned);
     if (!planned)
       return;
-    simulation::StepResult step = simulation::simulate(
-        planning.problem, schedule::candidateOf(planning.problem, *planned),
-        "train", costs);
+    problem::Candidate candidate =
+        schedule::candidateOf(planning.problem, *planned);
+    simulation::StepResult step =
+        simulation::simulate(planning.problem, candidate, "train", costs);
     if ((*found)->schedule)
       step.bound = decider.bound(*(*found)->schedule);
-    appendTimes(**found, step);
+    appendTimes(**found, packed.bytes(candidate), step);
   }
 
-  void appendTimes(const FoundPlan &found, const simulation::StepResult &step) {
+  void appendTimes(const FoundPlan &found, int64_t arena,
+                   const simulation::StepResult &step) {
     const RuleStep *best = nullptr;
     result.plans = {{"decided", step.total, schedule::toJSON(found.plan)}};
     for (const RuleStep &rule : found.rules) {
@@ -76,7 +79,7 @@ private:
     double decided = step.total.seconds(), bound = step.bound.seconds();
     appendFormat(result.text, "%10.1f %10.1f %7.4f %10s",
                  milliseconds(step.total), milliseconds(step.bound),
-                 decided / bound, formatBytes(found.arena).c_str());
+                 decided / bound, formatBytes(arena).c_str());
     if (!best) {
       result.text += "  no rule fits\n";
       return;
@@ -90,6 +93,7 @@ private:
   }
 
   const Planning &planning;
+  schedule::PackedArena packed;
   bool mayKeep;
   Comparison result;
   bool isGood = true;

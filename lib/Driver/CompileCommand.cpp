@@ -206,19 +206,23 @@ static void checkInput(const CompileCommand &options, const RunConfig &config,
         "--config does not go with an INPUT, which states its own sizes");
 }
 
+static bool isStated(const RunConfig &config, const char *name) {
+  return config.origin.count(name) != 0;
+}
+
 /// Request::decidesPlan.
 static bool decidesPlan(const CompileCommand &options,
                         const RunConfig &config) {
   if (config.compile.plan == Planner::Auto)
     return true;
-  auto isStated = [&](const char *name) {
-    return config.origin.count(name) != 0;
-  };
   bool isTrained =
       options.input.empty() && !options.programsOnly.value_or(false);
-  return isTrained && options.memoryBudget && isStated("compile.machine") &&
-         !options.plan && !isStated("compile.plan") &&
-         !isStated("compile.recompute");
+  bool isDecided = options.plan.has_value();
+  for (const char *name : {"compile.plan", "compile.recompute",
+                           "compile.bucket", "compile.overlap"})
+    isDecided |= isStated(config, name);
+  return isTrained && !isDecided && options.memoryBudget &&
+         isStated(config, "compile.machine");
 }
 
 /// Adds what is wrong with a plan that is to be found.
@@ -347,6 +351,7 @@ static void setPipeline(RunConfig &config, const CompileCommand &options) {
                            : 1;
   pipeline.microbatches = microbatches(config);
   pipeline.plan = options.plan.value_or("");
+  pipeline.choosesRows = !isStated(config, "compile.embedding_rows");
 }
 
 Request fsdp::makeRequest(const CompileCommand &options,

@@ -58,7 +58,7 @@ static int64_t ranksOfNode(const CompileOptions &options,
 /// says that they travel, and no bit would change: fsdp-embedding-rows looks
 /// closer.
 static bool mayExchangeRows(ModuleOp module, const CompileOptions &options) {
-  if (options.compile.embeddingRows ||
+  if (options.compile.embeddingRows || !options.pipeline.choosesRows ||
       options.compile.reduce == ReduceOrder::Fast)
     return false;
   bool isAny = false;

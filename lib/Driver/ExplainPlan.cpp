@@ -48,8 +48,8 @@ public:
     OwningOpRef<ModuleOp> planned = trials.planned(found->plan);
     if (!planned)
       return std::nullopt;
-    Row decided{"decided", found->arena,
-                simulate(schedule::candidateOf(problem, *planned))};
+    problem::Candidate candidate = schedule::candidateOf(problem, *planned);
+    Row decided{"decided", packed.bytes(candidate), simulate(candidate)};
     appendAnswer(decided);
     appendRows(decided);
     appendRules(decided, *found);

@@ -124,15 +124,20 @@ public:
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
     std::optional<problem::DecidedSchedule> first = decider.decide(budget);
+    int64_t searched = budget;
     consider(first, budget, /*refines=*/true);
     // Where the buffers of the fastest leave too many gaps, those of another
     // communication, decided for fewer bytes, may not.
     for (int64_t part : {16, 8, 4})
-      if (int64_t target = budget - budget / part; first && !best)
-        consider(decider.decide(target), target, /*refines=*/true);
+      if (first && !best) {
+        searched = budget - budget / part;
+        consider(decider.decideNear(*first, searched), searched,
+                 /*refines=*/true);
+      }
     // In fewer bytes another communication may be the fastest.
-    if (best && best->target < budget - budget / kMuch)
-      consider(decider.decide(best->target), best->target, /*refines=*/true);
+    if (best && best->target < searched - budget / kMuch)
+      consider(decider.decideNear(*best->schedule, best->target), best->target,
+               /*refines=*/true);
     std::vector<RuleStep> rules = packRules();
     // What needs the fewest live bytes may pack where nothing else does.
     if (!best)
@@ -201,7 +206,7 @@ private:
   int64_t pack(const problem::DecidedSchedule &decided, int64_t target) {
     int64_t arena = packed.bytes(decided.candidate, budget);
     if (arena <= budget)
-      best = FoundPlan{{}, decided.total, "", decided, target, arena, {}};
+      best = FoundPlan{{}, decided.total, "", decided, target, {}};
     return arena;
   }
 
@@ -212,11 +217,8 @@ private:
   /// What is asked of the best alone.
   void finish(std::vector<RuleStep> rules) {
     best->rules = std::move(rules);
-    if (!best->schedule)
-      return;
-    const problem::Candidate &candidate = best->schedule->candidate;
-    best->plan = planOf(candidate);
-    best->arena = packed.bytes(candidate);
+    if (best->schedule)
+      best->plan = planOf(best->schedule->candidate);
   }
 
   /// Blocks that are alike leave few gaps between their buffers: what is alike
@@ -309,13 +311,8 @@ private:
     FailureOr<schedule::Plan> plan = schedule::planOf(*copy);
     if (failed(plan))
       return failure();
-    best = FoundPlan{std::move(*plan),
-                     score->total,
-                     policy,
-                     std::nullopt,
-                     score->bytes,
-                     packed.bytes(candidate),
-                     {}};
+    best = FoundPlan{std::move(*plan), score->total, policy,
+                     std::nullopt,     score->bytes, {}};
     return success();
   }
 
@@ -329,8 +326,10 @@ private:
 
 } // namespace
 
-/// The plan of "full": what needs the fewest live bytes may leave more gaps.
-static std::optional<FoundPlan> planOfFull(const PlanTrials &trials) {
+/// The plan of "full" and its `arena`: what needs the fewest live bytes may
+/// leave more gaps.
+static std::optional<FoundPlan> planOfFull(const PlanTrials &trials,
+                                           int64_t &arena) {
   FoundPlan found;
   found.policy = "full";
   OwningOpRef<ModuleOp> copy = trials.plannedBy(found.policy);
@@ -339,10 +338,10 @@ static std::optional<FoundPlan> planOfFull(const PlanTrials &trials) {
   if (failed(plan))
     return std::nullopt;
   found.plan = std::move(*plan);
-  std::optional<int64_t> arena = trials.arena(*copy);
-  if (!arena)
+  std::optional<int64_t> bytes = trials.arena(*copy);
+  if (!bytes)
     return std::nullopt;
-  found.arena = *arena;
+  arena = *bytes;
   return found;
 }
 
@@ -378,8 +377,9 @@ std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
     return std::nullopt;
   if (*found)
     return std::move(*found);
-  std::optional<FoundPlan> full = planOfFull(trials);
-  if (!full || full->arena <= budget)
+  int64_t arenaOfFull = 0;
+  std::optional<FoundPlan> full = planOfFull(trials, arenaOfFull);
+  if (!full || arenaOfFull <= budget)
     return full;
   schedule::Plan smallest = std::move(full->plan);
   if (std::optional<problem::DecidedSchedule> least = decider.least()) {
@@ -388,7 +388,7 @@ std::optional<FoundPlan> fsdp::findPlan(const PlanTrials &trials,
     std::optional<int64_t> arena = trials.arena(plan);
     if (!arena)
       return std::nullopt;
-    if (*arena < full->arena)
+    if (*arena < arenaOfFull)
       smallest = std::move(plan);
   }
   failBudget(trials, smallest, budget);

@@ -83,7 +83,6 @@ struct FoundPlan {
   std::optional<problem::DecidedSchedule> schedule;
   /// The live bytes for which it was decided: what packs into the budget.
   int64_t target = 0;
-  int64_t arena = 0;
   std::vector<RuleStep> rules; ///< ScheduleDecider::rules(); none is faster.
 };
 

@@ -49,7 +49,8 @@ int64_t PackedArena::bytes(const problem::Candidate &candidate,
   for (const Packed &packed : programs) {
     top += problem.programs[packed.program].ownOutputBytes;
     PackingPlan plan = solvePacking(
-        packed.packing, std::max<int64_t>(std::max(arena, enough) - top, 0));
+        packed.packing, std::max<int64_t>(std::max(arena, enough) - top, 0),
+        /*onlyEnough=*/arena < enough);
     arena = std::max(arena, top + plan.peak);
   }
   return arena;

@@ -493,7 +493,7 @@ struct CompileOptions {
                 "where that is fewer bytes, ranks exchange the rows of an "
                 "embedding that their tokens name instead of its table, and "
                 "the rows' gradients; same bits, with compile.reduce = exact; "
-                "auto plans may choose it");
+                "auto plans may choose it unless it is stated");
     }
     void describeArtifact(OptionTable &table) {
       table.decide(Decides::Artifact);
@@ -503,7 +503,8 @@ struct CompileOptions {
                 "who decides the schedule; rule: block buckets, one ahead, and "
                 "compile.recompute; auto: the compiler, the fastest step that "
                 "it finds for --memory-budget. Where that and compile.machine "
-                "are stated, and no plan, policy or this, it is auto");
+                "are stated, and neither this, a plan nor compile.recompute, "
+                "bucket or overlap, a trained model's is auto");
       table.add("compile.machine", machine,
                 "with compile.plan = auto: a machine's name or TOML file");
     }
@@ -520,6 +521,7 @@ struct CompileOptions {
     std::string target = "cpu";
     std::vector<std::string> wide;
     int64_t maxInFlight = 0;
+    bool choosesRows = true; // where compile.embedding_rows is not stated
 
     void describe(OptionTable &table) {
       constexpr double most = OptionTable::kMaxInt;

@@ -76,8 +76,10 @@ PackingPlan packByLocalSearch(const PackingProblem &problem, PackingOrder start,
                               PackingFit fit, int iterations);
 
 /// The smallest plan of all solvers. Stops at the first that reaches maxLive
-/// or needs no more than `enough` bytes.
-PackingPlan solvePacking(const PackingProblem &problem, int64_t enough = 0);
+/// or needs no more than `enough` bytes. `onlyEnough`: a plan that needs more
+/// is of no use, and is not searched on where that hardly leads to `enough`.
+PackingPlan solvePacking(const PackingProblem &problem, int64_t enough = 0,
+                         bool onlyEnough = false);
 
 /// What is wrong with the plan, if anything: alignment, peak, or two
 /// live ranges that live together and share bytes.

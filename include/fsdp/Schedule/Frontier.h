@@ -59,7 +59,8 @@ public:
     Duration time;
   };
 
-  explicit Frontier(BlockChain chain);
+  /// Labels are found on so many threads.
+  explicit Frontier(BlockChain chain, int threads = 1);
 
   /// Every choice that no other one beats, bytes ascending, time descending.
   const std::vector<Point> &points() const { return ends; }
@@ -73,7 +74,7 @@ public:
 private:
   using Labels = std::vector<Point>;
 
-  Labels labelsBefore(size_t block, const Labels &behind) const;
+  Labels labelsBefore(size_t block, const Labels &behind, int threads) const;
   /// The least time of block `block` and those behind it; nothing if they do
   /// not fit into `room`.
   std::optional<Duration> least(size_t block, int64_t room) const;

@@ -2,8 +2,10 @@
 #ifndef FSDP_SCHEDULE_RECOMPUTEDECIDER_H
 #define FSDP_SCHEDULE_RECOMPUTEDECIDER_H
 
+#include "fsdp/Machine/CostModel.h"
 #include "fsdp/Schedule/ProblemEvaluator.h"
-#include "fsdp/Schedule/StepTimes.h"
+#include "fsdp/Schedule/RecomputeOptions.h"
+#include "fsdp/Support/LeasePool.h"
 #include <memory>
 
 namespace fsdp::problem {
@@ -17,14 +19,14 @@ struct Decided {
 
 /// What the blocks of a problem compute again so that the step computes least
 /// in a budget of memory. Communication has no time here: how long a step takes
-/// beside it is not asked.
+/// beside it is not asked. What is const may be called by several threads.
 class RecomputeDecider {
 public:
   /// `base` decides about all else and recomputes no values. The problem
   /// outlives this. Throws fsdp::Error if no program is trained, or the one
   /// that is has no chain of blocks.
   RecomputeDecider(const Problem &problem, Candidate base,
-                   const CostModel &cost);
+                   const CostModel &cost, int threads = 1);
 
   /// In `budget` bytes for all that the arena holds; nothing if that is too
   /// little.
@@ -54,7 +56,7 @@ private:
   Candidate base;
   RecomputeOptions found;
   Frontier frontier;
-  std::unique_ptr<Evaluator> evaluator; // what it keeps shows in nothing
+  std::unique_ptr<LeasePool<Evaluator>> evaluators; // they keep no result
 };
 
 } // namespace fsdp::problem

@@ -9,14 +9,11 @@
 #ifndef FSDP_SCHEDULE_RECOMPUTEOPTIONS_H
 #define FSDP_SCHEDULE_RECOMPUTEOPTIONS_H
 
+#include "fsdp/Machine/CostModel.h"
 #include "fsdp/Schedule/Frontier.h"
 #include "fsdp/Schedule/ProblemLive.h"
-#include <functional>
 
 namespace fsdp::problem {
-
-/// How long a step computes; a collective does not.
-using StepDuration = std::function<Duration(const Sequence &, const Step &)>;
 
 /// A set of Block::ops: bit i is op i.
 using OpSet = uint64_t;
@@ -63,9 +60,11 @@ struct RecomputeOptions {
 
 /// All sets of each class that no other one beats. `base` decides about all
 /// else, and recomputes nothing of blocks. Throws fsdp::Error if the program is
-/// no chain of blocks, or `base` cannot be applied.
+/// no chain of blocks, or `base` cannot be applied. `cost` says how long they
+/// compute; `threads` measure them.
 RecomputeOptions recomputeOptions(const Problem &problem, const Candidate &base,
-                                  Blocks blocks, const StepDuration &duration);
+                                  Blocks blocks, const CostModel &cost,
+                                  int threads = 1);
 
 /// `base`, and of each block the set number choice[block] of its class computed
 /// again, in every program with a backward pass.

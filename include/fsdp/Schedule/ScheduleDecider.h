@@ -17,6 +17,7 @@
 #include "fsdp/Schedule/CommunicationRules.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
 #include "fsdp/Simulation/StreamTimeline.h"
+#include "fsdp/Support/LeasePool.h"
 #include <array>
 #include <memory>
 
@@ -47,7 +48,7 @@ struct BucketTravel {
 /// Of the buckets of a choice, by TransferKind.
 using BucketTravels = std::array<std::vector<BucketTravel>, kTransferKinds>;
 
-class ScorerPool;
+class ScheduleScorer;
 
 /// What is const may be called by several threads at once.
 class ScheduleDecider {
@@ -62,6 +63,9 @@ public:
 
   /// The fastest found in `budget` bytes; nothing if none fits.
   std::optional<DecidedSchedule> decide(int64_t budget) const;
+  /// In half the time, where `known` was found in about as many bytes.
+  std::optional<DecidedSchedule> decideNear(const DecidedSchedule &known,
+                                            int64_t budget) const;
   /// The fastest of the known rules and the family, found in a fraction of the
   /// time. What decide() does beyond that wins a few percent.
   std::optional<DecidedSchedule> decideRoughly(int64_t budget) const;
@@ -130,13 +134,13 @@ private:
 
   const Problem &problem;
   const simulation::Costs costs;
+  const size_t ops; // of all programs
+  const int threadCount;
   Candidate base;
   RecomputeDecider recomputation;
   Transfers moved;
   std::vector<NamedChoice> known;
-  size_t ops = 0; // of all programs
-  int threadCount = 1;
-  std::unique_ptr<ScorerPool> scorers; // what they keep shows in nothing
+  std::unique_ptr<LeasePool<ScheduleScorer>> scorers; // they keep no result
 };
 
 } // namespace fsdp::problem

@@ -3,6 +3,7 @@
 #define FSDP_LIB_SCHEDULE_DECIDE_BLOCKMEASURE_H
 
 #include "fsdp/Schedule/RecomputeOptions.h"
+#include "fsdp/Schedule/StepTimes.h"
 
 namespace fsdp::problem {
 

@@ -1,5 +1,6 @@
 //===- Frontier.cpp - The least time for every budget of memory -----------===//
 #include "fsdp/Schedule/Frontier.h"
+#include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
 #include <cassert>
 #include <numeric>
@@ -102,23 +103,35 @@ static Labels with(const BlockOption &option, int64_t beside,
   return shifted;
 }
 
-Labels Frontier::labelsBefore(size_t block, const Labels &behind) const {
-  std::vector<Labels> each;
-  for (const BlockOption &option : chain.classes[chain.classOf[block]])
-    each.push_back(with(option, chain.beside[block], behind));
-  for (size_t step = 1; step < each.size(); step *= 2)
-    for (size_t i = 0; i + step < each.size(); i += 2 * step)
+/// The least of each[first], each[first + by] and so on, in each[first].
+static void mergeInto(std::vector<Labels> &each, size_t first, size_t by) {
+  for (size_t step = by; step < each.size(); step *= 2)
+    for (size_t i = first; i + step < each.size(); i += 2 * step)
       each[i] = leastOf(each[i], each[i + step]);
+}
+
+Labels Frontier::labelsBefore(size_t block, const Labels &behind,
+                              int threads) const {
+  const auto &options = chain.classes[chain.classOf[block]];
+  std::vector<Labels> each(options.size());
+  size_t parts = std::min<size_t>(threads, options.size());
+  parallelFor(parts, threads, [&](size_t part) {
+    for (size_t i = part; i < options.size(); i += parts)
+      each[i] = with(options[i], chain.beside[block], behind);
+    mergeInto(each, part, parts);
+  });
+  each.resize(parts);
+  mergeInto(each, 0, 1);
   return std::move(each.front());
 }
 
-Frontier::Frontier(BlockChain given) : chain(std::move(given)) {
+Frontier::Frontier(BlockChain given, int threads) : chain(std::move(given)) {
   size_t blocks = chain.classOf.size();
   assert(chain.beside.size() == blocks && "one number for each block");
   labels.resize(blocks + 1);
   labels[blocks] = {{chain.loss, Duration()}};
   for (size_t block = blocks; block-- > 0;)
-    labels[block] = labelsBefore(block, labels[block + 1]);
+    labels[block] = labelsBefore(block, labels[block + 1], threads);
   // What is fixed is needed by all: of those below it the fastest is left.
   for (const Point &label : labels[0]) {
     if (!ends.empty() && ends.back().bytes >= label.bytes)

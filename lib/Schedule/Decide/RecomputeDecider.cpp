@@ -7,24 +7,27 @@ using namespace fsdp;
 using namespace fsdp::problem;
 
 static RecomputeOptions optionsOf(const Problem &problem, const Candidate &base,
-                                  const CostModel &cost) {
+                                  const CostModel &cost, int threads) {
   std::optional<size_t> program = trainedProgram(problem, base);
   if (!program)
     throw Error("no program has a backward pass, so that there is nothing to "
                 "compute again; decide by rule (compile.plan = \"rule\")");
-  return recomputeOptions(problem, base, blocksOf(problem, *program),
-                          stepTimes(problem, *program, cost));
+  return recomputeOptions(problem, base, blocksOf(problem, *program), cost,
+                          threads);
 }
 
 RecomputeDecider::RecomputeDecider(const Problem &problem, Candidate given,
-                                   const CostModel &cost)
+                                   const CostModel &cost, int threads)
     : problem(problem), base(std::move(given)),
-      found(optionsOf(problem, base, cost)), frontier(found.chain),
-      evaluator(std::make_unique<Evaluator>(problem)) {}
+      found(optionsOf(problem, base, cost, threads)),
+      frontier(found.chain, threads),
+      evaluators(std::make_unique<LeasePool<Evaluator>>(
+          [&problem] { return std::make_unique<Evaluator>(problem); })) {}
 
 Decided RecomputeDecider::decided(std::vector<uint32_t> choice) const {
   Candidate candidate = withRecomputation(base, found, choice);
   std::vector<int64_t> peaks;
+  LeasePool<Evaluator>::Lease evaluator(*evaluators);
   for (size_t i = 0; i < problem.programs.size(); ++i) {
     evaluator->order(candidate, i);
     peaks.push_back(evaluator->live(i).peak);

@@ -2,7 +2,10 @@
 #include "fsdp/Schedule/RecomputeOptions.h"
 #include "BlockMeasure.h"
 #include "fsdp/Schedule/ProblemEvaluator.h"
+#include "fsdp/Schedule/StepTimes.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Support/LeasePool.h"
+#include "fsdp/Support/ParallelFor.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -307,9 +310,12 @@ namespace {
 class OptionFinder {
 public:
   OptionFinder(const Problem &problem, const Candidate &base, Blocks blocks,
-               const StepDuration &duration)
+               const CostModel &cost, int threads)
       : problem(problem), program(problem.programs[blocks.program]), base(base),
-        duration(duration), users(program), evaluator(problem) {
+        users(program), threads(threads),
+        measurers([this, &cost, number = blocks.program] {
+          return std::make_unique<Measurer>(this->problem, number, cost);
+        }) {
     options.blocks = std::move(blocks);
     uint32_t classes = 0;
     for (uint32_t number : options.blocks.classOf)
@@ -345,13 +351,23 @@ public:
   }
 
 private:
+  /// What a thread measures with.
+  struct Measurer {
+    Measurer(const Problem &problem, size_t program, const CostModel &cost)
+        : evaluator(problem), duration(stepTimes(problem, program, cost)) {}
+
+    Evaluator evaluator;
+    StepDuration duration;
+  };
+
   BlockMeasure measure(const Candidate &candidate) {
+    LeasePool<Measurer>::Lease with(measurers);
     size_t number = options.blocks.program;
-    const Sequence &sequence = evaluator.order(candidate, number);
+    const Sequence &sequence = with->evaluator.order(candidate, number);
     if (!sequence.refusal.empty())
       throw Error("the decisions cannot be applied: " + sequence.refusal);
     return measureBlocks(problem, options.blocks, sequence,
-                         evaluator.live(number), duration);
+                         with->evaluator.live(number), with->duration);
   }
 
   void measureBase() {
@@ -363,17 +379,19 @@ private:
 
   void measureClass(size_t number, const std::vector<OpSet> &sets) {
     const std::vector<uint32_t> &blocks = members[number];
-    std::vector<BlockOption> measured;
-    for (size_t begin = 0; begin < sets.size(); begin += blocks.size()) {
-      size_t count = std::min(blocks.size(), sets.size() - begin);
+    std::vector<BlockOption> measured(sets.size());
+    size_t atOnce = blocks.size();
+    parallelFor((sets.size() + atOnce - 1) / atOnce, threads, [&](size_t part) {
+      size_t begin = part * atOnce;
+      size_t count = std::min(atOnce, sets.size() - begin);
       Candidate candidate = base;
       for (size_t i = 0; i < count; ++i)
         recomputeSet(candidate, options.blocks.program,
                      options.blocks.all[blocks[i]], sets[begin + i]);
       BlockMeasure all = measure(candidate);
       for (size_t i = 0; i < count; ++i)
-        measured.push_back(all.blocks[blocks[i]]);
-    }
+        measured[begin + i] = all.blocks[blocks[i]];
+    });
     for (uint32_t kept : undominated(measured)) {
       options.sets[number].push_back(sets[kept]);
       options.chain.classes[number].push_back(measured[kept]);
@@ -383,9 +401,9 @@ private:
   const Problem &problem;
   const Program &program;
   const Candidate &base;
-  const StepDuration &duration;
   Users users;
-  Evaluator evaluator;
+  const int threads;
+  LeasePool<Measurer> measurers;
   std::vector<std::vector<uint32_t>> members; // blocks of each class
   RecomputeOptions options;
 };
@@ -395,14 +413,15 @@ private:
 RecomputeOptions fsdp::problem::recomputeOptions(const Problem &problem,
                                                  const Candidate &base,
                                                  Blocks blocks,
-                                                 const StepDuration &duration) {
+                                                 const CostModel &cost,
+                                                 int threads) {
   if (blocks.all.empty())
     throw Error(
         "program @" +
         std::string(problem.text(problem.programs[blocks.program].name)) +
         " has no blocks whose values could be computed again; decide "
         "by rule (compile.plan = \"rule\")");
-  return OptionFinder(problem, base, std::move(blocks), duration).run();
+  return OptionFinder(problem, base, std::move(blocks), cost, threads).run();
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,27 +11,35 @@
 using namespace fsdp;
 using namespace fsdp::problem;
 
+static size_t opsOf(const Problem &problem) {
+  size_t ops = 0;
+  for (const Program &program : problem.programs)
+    ops += program.ops.size();
+  return ops;
+}
+
+static int threadsFor(size_t ops) {
+  static constexpr size_t kManyOps = 1000;
+  // Each has a scorer, which takes tens of MB for a large model.
+  static constexpr int kMostThreads = 16;
+  return ops < kManyOps ? 1 : std::min(availableThreads(), kMostThreads);
+}
+
 ScheduleDecider::ScheduleDecider(const Problem &problem, Candidate given,
                                  const simulation::Costs &costs,
                                  std::string_view step, bool mayKeep,
                                  int threads)
-    : problem(problem), costs(costs), base(std::move(given)),
-      recomputation(problem, base, costs.model),
+    : problem(problem), costs(costs), ops(opsOf(problem)),
+      threadCount(threads > 0 ? threads : threadsFor(ops)),
+      base(std::move(given)),
+      recomputation(problem, base, costs.model, threadCount),
       moved(transfersOf(problem, base, recomputation.options().blocks.program,
                         mayKeep)),
       known(knownRules(problem, base, moved, costs)),
-      scorers(std::make_unique<ScorerPool>(problem, this->costs, step,
-                                           moved.program)) {
-  static constexpr size_t kManyOps = 1000;
-  // Each has a scorer, which takes tens of MB for a large model.
-  static constexpr int kMostThreads = 16;
-  for (const Program &program : problem.programs)
-    ops += program.ops.size();
-  if (threads > 0)
-    threadCount = threads;
-  else if (ops >= kManyOps)
-    threadCount = std::min(availableThreads(), kMostThreads);
-}
+      scorers(std::make_unique<ScorerPool>([this, name = std::string(step)] {
+        return std::make_unique<ScheduleScorer>(this->problem, this->costs,
+                                                name, moved.program);
+      })) {}
 
 ScheduleDecider::~ScheduleDecider() = default;
 
@@ -222,6 +230,12 @@ BucketTravels ScheduleDecider::travels(const DecidedSchedule &found,
 
 std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) const {
   return searchSchedules(*this, budget, ops);
+}
+
+std::optional<DecidedSchedule>
+ScheduleDecider::decideNear(const DecidedSchedule &found,
+                            int64_t budget) const {
+  return searchNear(*this, found, budget, ops);
 }
 
 std::optional<DecidedSchedule>

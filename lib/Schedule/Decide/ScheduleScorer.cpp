@@ -53,17 +53,3 @@ int64_t ScheduleScorer::runsOf(Id program) const {
       times += one.times;
   return times;
 }
-
-std::unique_ptr<ScheduleScorer> ScorerPool::take() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (idle.empty())
-    return std::make_unique<ScheduleScorer>(problem, costs, step, trained);
-  std::unique_ptr<ScheduleScorer> scorer = std::move(idle.back());
-  idle.pop_back();
-  return scorer;
-}
-
-void ScorerPool::giveBack(std::unique_ptr<ScheduleScorer> scorer) {
-  std::lock_guard<std::mutex> lock(mutex);
-  idle.push_back(std::move(scorer));
-}

@@ -4,7 +4,7 @@
 
 #include "fsdp/Schedule/ProblemEvaluator.h"
 #include "fsdp/Simulation/Simulate.h"
-#include <mutex>
+#include "fsdp/Support/LeasePool.h"
 
 namespace fsdp::problem {
 
@@ -57,42 +57,7 @@ private:
   simulation::Timeline times;
 };
 
-/// Scorers for threads that search the same problem: each takes one for itself
-/// and gives it back.
-class ScorerPool {
-public:
-  /// As ScheduleScorer.
-  ScorerPool(const Problem &problem, const simulation::Costs &costs,
-             std::string_view step, size_t trained)
-      : problem(problem), costs(costs), step(step), trained(trained) {}
-
-  /// One that nobody else has while it lives.
-  class Lease {
-  public:
-    explicit Lease(ScorerPool &pool) : pool(pool), scorer(pool.take()) {}
-    ~Lease() { pool.giveBack(std::move(scorer)); }
-    Lease(const Lease &) = delete;
-    Lease &operator=(const Lease &) = delete;
-
-    ScheduleScorer &operator*() const { return *scorer; }
-    ScheduleScorer *operator->() const { return scorer.get(); }
-
-  private:
-    ScorerPool &pool;
-    std::unique_ptr<ScheduleScorer> scorer;
-  };
-
-private:
-  std::unique_ptr<ScheduleScorer> take();
-  void giveBack(std::unique_ptr<ScheduleScorer> scorer);
-
-  const Problem &problem;
-  const simulation::Costs &costs;
-  const std::string step;
-  const size_t trained;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<ScheduleScorer>> idle;
-};
+using ScorerPool = LeasePool<ScheduleScorer>;
 
 } // namespace fsdp::problem
 

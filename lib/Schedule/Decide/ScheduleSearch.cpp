@@ -25,9 +25,22 @@ public:
       left += kTapersTried;
       if (searchTapers())
         improve();
-      if (isSmall())
-        tryEverything();
-      best = decider.refine(std::move(*best), budget);
+      finish();
+    }
+    return std::move(best);
+  }
+
+  /// `known` was improved: fewer changes are left to find, and its tapers are
+  /// found.
+  std::optional<DecidedSchedule> runNear(const DecidedSchedule &known) {
+    searchBroadly();
+    if (!transfers.units.empty()) {
+      keepFaster(decider.decide(budget, withoutPlaces(known.communication)));
+      left /= 2;
+      if (best) {
+        improve();
+        finish();
+      }
     }
     return std::move(best);
   }
@@ -85,6 +98,12 @@ private:
         onBetter(numbers[at]);
     }
     return isBetter;
+  }
+
+  void finish() {
+    if (isSmall())
+      tryEverything();
+    best = decider.refine(std::move(*best), budget);
   }
 
   void keepFaster(std::optional<DecidedSchedule> tried) {
@@ -331,6 +350,13 @@ std::optional<DecidedSchedule>
 fsdp::problem::searchSchedules(const ScheduleDecider &decider, int64_t budget,
                                size_t ops) {
   return Search(decider, budget, ops).run();
+}
+
+std::optional<DecidedSchedule>
+fsdp::problem::searchNear(const ScheduleDecider &decider,
+                          const DecidedSchedule &known, int64_t budget,
+                          size_t ops) {
+  return Search(decider, budget, ops).runNear(known);
 }
 
 std::optional<DecidedSchedule>

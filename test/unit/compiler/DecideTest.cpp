@@ -10,6 +10,7 @@
 #include "fsdp/Schedule/DecidedPlan.h"
 #include "fsdp/Schedule/RecomputeDecider.h"
 #include "fsdp/Schedule/RecomputedValues.h"
+#include "fsdp/Schedule/StepTimes.h"
 #include <gtest/gtest.h>
 #include <set>
 

@@ -24,12 +24,13 @@ TEST(Packing, SizesThatFitNoArenaAreRefused) {
 namespace {
 
 /// Live ranges of 1 to 8 units at random spans of `positions`.
-PackingProblem randomProblem(unsigned seed, size_t count, int positions) {
+PackingProblem randomProblem(unsigned seed, size_t count, int positions,
+                             int longest = 6) {
   std::mt19937 random(seed);
   PackingProblem problem;
   for (size_t i = 0; i < count; ++i) {
     int64_t begin = random() % positions;
-    int64_t end = begin + 1 + random() % 6;
+    int64_t end = begin + 1 + random() % longest;
     // Sizes that are no multiples of the alignment must be padded.
     problem.liveRanges.push_back({begin, end, int64_t(1 + random() % 512)});
   }
@@ -241,6 +242,18 @@ TEST(Packing, StopsWhenAPlanIsSmallEnough) {
   PackingPlan first = solvePacking(problem, 2 * maxLive(problem).bytes);
   EXPECT_EQ(first.solver, "contention, smallest gap");
   EXPECT_EQ(verifyPacking(problem, first), std::nullopt);
+}
+
+TEST(Packing, GivesUpWhereAPlanIsFarFromSmallEnough) {
+  PackingProblem problem = randomProblem(3, 8000, 2400, 1200);
+  PackingPlan plan = solvePacking(problem, 0, /*onlyEnough=*/true);
+  EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
+  EXPECT_EQ(plan.solver.find("local search"), std::string::npos);
+  EXPECT_GT(double(plan.peak), 1.03 * double(maxLive(problem).bytes));
+  // What is near is searched on, as without the flag.
+  PackingProblem small = randomProblem(3, 200, 60);
+  EXPECT_EQ(solvePacking(small, 0, /*onlyEnough=*/true).offsets,
+            solvePacking(small).offsets);
 }
 
 TEST(Sizes, AreReadAsPeopleWriteThem) {

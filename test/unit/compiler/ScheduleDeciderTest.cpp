@@ -96,26 +96,38 @@ TEST_P(DecidedSchedules, AreNotSlowerThanKnownRules) {
     ASSERT_TRUE(decided) << percent;
     EXPECT_LE(decided->bytes, budget);
     EXPECT_EQ(timeOf(decided->candidate), decided->total);
+    auto near = decider.decideNear(*decided, budget);
+    auto roughly = decider.decideRoughly(budget);
+    ASSERT_TRUE(near && roughly) << percent;
+    EXPECT_LE(near->bytes, budget);
+    EXPECT_LE(roughly->bytes, budget);
+    EXPECT_EQ(timeOf(near->candidate), near->total);
+    EXPECT_TRUE(near->total <= roughly->total);
     for (const problem::NamedChoice &rule : decider.rules())
       if (auto other = decider.decide(budget, rule.choice))
-        EXPECT_TRUE(decided->total <= other->total)
+        EXPECT_TRUE(decided->total <= other->total &&
+                    roughly->total <= other->total)
             << rule.name << " in " << percent << " %";
   }
 }
 
 /// Threads try what one thread would try a little later.
 TEST_P(DecidedSchedules, AreTheSameOnAnyNumberOfThreads) {
-  std::vector<problem::DecidedSchedule> found, least;
+  std::vector<problem::DecidedSchedule> found, near, least;
   for (int threads : {1, 2, 5}) {
     problem::ScheduleDecider decider(program.problem, base, costs, "train",
                                      /*mayKeep=*/true, threads);
-    auto decided = decider.decide(decider.recompute().least().bytes * 13 / 10);
+    int64_t bytes = decider.recompute().least().bytes;
+    auto decided = decider.decide(bytes * 13 / 10);
     auto smallest = decider.least();
     ASSERT_TRUE(decided && smallest);
+    auto other = decider.decideNear(*decided, bytes * 12 / 10);
+    ASSERT_TRUE(other);
     found.push_back(std::move(*decided));
+    near.push_back(std::move(*other));
     least.push_back(std::move(*smallest));
   }
-  for (const auto *all : {&found, &least})
+  for (const auto *all : {&found, &near, &least})
     for (const problem::DecidedSchedule &other : *all) {
       const problem::DecidedSchedule &one = all->front();
       EXPECT_EQ(one.total, other.total);
