@@ -38,8 +38,8 @@ def Exec_EmbeddingGradOp : Exec_RuntimeOp<"embedding_grad", "embeddingGrad",
     [Buf<"out", "T", "classes cols">]> {
   let summary = "Adds rows to a table of zeros, in the order of tokens";
   let prose = [{
-    See nn.embedding_grad. If the table is narrower than f32, the workspace holds the sums in f32. On a GPU it
-    holds the tokens in order of class.
+    See nn.embedding_grad. If the table is narrower than f32, the workspace holds sums in f32: on a CPU those of a row
+    for each thread, and lists of the tokens of each class. On a GPU it holds the tokens in order of class.
 
     Example:
     ```mlir

@@ -146,8 +146,78 @@ void fsdp::rt::embedding(Context &context, Stream stream, DType type,
   });
 }
 
-static auto addRowKernel(float) { return kernels().addRowF32; }
-static auto addRowKernel(BF16) { return kernels().addRowBF16; }
+namespace {
+/// The tokens of each class in their order, as lists. What has no row, and
+/// what is no class, is in none.
+class TokensOfClasses {
+public:
+  TokensOfClasses(CpuContext &c, const int32_t *id, int64_t rows,
+                  int64_t classes, bool absent, int32_t *memory)
+      : first(memory), next(memory + classes) {
+    std::fill_n(first, classes, kEnd);
+    for (int64_t r = rows; r-- > 0;)
+      if (!(absent && id[r] == kAbsentRow) &&
+          inRange(c, id[r], classes, kTokenOutOfRange)) {
+        next[r] = first[id[r]];
+        first[id[r]] = int32_t(r);
+      }
+  }
+
+  bool isEmpty(int64_t k) const { return first[k] == kEnd; }
+  template <typename Body> void forEach(int64_t k, const Body &body) const {
+    for (int32_t r = first[k]; r != kEnd; r = next[r])
+      body(int64_t(r));
+  }
+
+private:
+  static constexpr int32_t kEnd = -1;
+
+  int32_t *first, *next;
+};
+} // namespace
+
+/// Most classes have no token as a rule: only the sums of those that have one
+/// are made in f32, a row at a time.
+static void embeddingGradBF16(CpuContext &c, int64_t rows, int64_t classes,
+                              int64_t cols, bool absent, const int32_t *id,
+                              const BF16 *dy, BF16 *out, Ptr workspace) {
+  float *sums = as<float>(workspace);
+  TokensOfClasses tokens(c, id, rows, classes, absent,
+                         as<int32_t>(workspace) + c.threads * cols);
+  parallelFor(c.threads, classes, cols, 1,
+              [&](int64_t begin, int64_t end, int thread) {
+                float *sum = sums + thread * cols;
+                for (int64_t k = begin; k < end; ++k) {
+                  BF16 *to = out + k * cols;
+                  if (tokens.isEmpty(k)) {
+                    std::fill_n(to, cols, BF16{0});
+                    continue;
+                  }
+                  std::fill_n(sum, cols, 0.0f);
+                  tokens.forEach(k, [&](int64_t r) {
+                    kernels().addRowBF16(dy + r * cols, sum, cols);
+                  });
+                  kernels().narrow(sum, cols, to, cols, 1, cols);
+                }
+              });
+}
+
+static void embeddingGradF32(CpuContext &c, int64_t rows, int64_t classes,
+                             int64_t cols, bool absent, const int32_t *id,
+                             const float *dy, float *out) {
+  // Threads share columns, not rows: each class is summed in token order.
+  parallelFor(c.threads, cols, rows + classes, 32,
+              [&](int64_t begin, int64_t end, int) {
+                for (int64_t k = 0; k < classes; ++k)
+                  std::fill(out + k * cols + begin, out + k * cols + end, 0.0f);
+                for (int64_t r = 0; r < rows; ++r)
+                  if (!(absent && id[r] == kAbsentRow) &&
+                      inRange(c, id[r], classes, kTokenOutOfRange))
+                    kernels().addRowF32(dy + r * cols + begin,
+                                        out + id[r] * cols + begin,
+                                        end - begin);
+              });
+}
 
 void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
                              int64_t rows, int64_t classes, int64_t cols,
@@ -156,31 +226,15 @@ void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
   CpuContext &c = cpuContext(context);
   ComputeCall call(c, stream, "embedding");
   Timeline::Span span(c.timeline, stream, "embedding_grad", rows, cols);
-  float *sum = as<float>(type == DType::F32 ? out : workspace);
   const int32_t *id = as<int32_t>(ids);
   dispatch(type, "embedding", [&](auto tag) {
-    using T = decltype(tag);
-    auto add = addRowKernel(tag);
-    // Threads share columns, not rows: each class is summed in token order.
-    parallelFor(c.threads, cols, rows + classes, 32,
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t k = 0; k < classes; ++k)
-                    std::fill(sum + k * cols + begin, sum + k * cols + end,
-                              0.0f);
-                  for (int64_t r = 0; r < rows; ++r)
-                    if (!(absent && id[r] == kAbsentRow) &&
-                        inRange(c, id[r], classes, kTokenOutOfRange))
-                      add(as<T>(dy) + r * cols + begin,
-                          sum + id[r] * cols + begin, end - begin);
-                });
+    if constexpr (sizeof tag == sizeof(float))
+      embeddingGradF32(c, rows, classes, cols, absent, id, as<float>(dy),
+                       as<float>(out));
+    else
+      embeddingGradBF16(c, rows, classes, cols, absent, id, as<BF16>(dy),
+                        as<BF16>(out), workspace);
   });
-  if (type == DType::BF16)
-    parallelFor(c.threads, classes, cols, 1,
-                [&](int64_t begin, int64_t end, int) {
-                  kernels().narrow(sum + begin * cols, cols,
-                                   as<BF16>(out) + begin * cols, cols,
-                                   end - begin, cols);
-                });
 }
 
 void fsdp::rt::rowsOfShard(Context &context, Stream stream, int group,

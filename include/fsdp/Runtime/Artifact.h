@@ -12,8 +12,9 @@
 
 extern "C" {
 
-/// Changes whenever this header or Runtime.h does.
-#define FSDP_ARTIFACT_ABI 13
+/// Changes whenever this header, Runtime.h, or what a function needs as a
+/// workspace does.
+#define FSDP_ARTIFACT_ABI 14
 
 struct fsdp_program {
   const char *name;

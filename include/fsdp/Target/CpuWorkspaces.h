@@ -1,14 +1,15 @@
 //===- CpuWorkspaces.h - Library workspaces on the CPU ----------*- C++ -*-===//
 //
-// The compiler reserves these bytes in the arena. Only oneDNN knows them, so
-// the compiler loads the small library that asks it, libfsdp_cpu_workspaces.so,
-// when a program is for the CPU.
+// The compiler reserves these bytes in the arena. Those of products and of
+// attention only oneDNN knows, so the compiler loads the small library that
+// asks it, libfsdp_cpu_workspaces.so, when a program is for the CPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TARGET_CPUWORKSPACES_H
 #define FSDP_TARGET_CPUWORKSPACES_H
 
 #include "fsdp/Runtime/Types.h"
+#include "fsdp/Support/CheckedSize.h"
 
 namespace fsdp::rt::cpu {
 
@@ -18,6 +19,19 @@ int64_t gemmWorkspaceBytes(const GemmDesc &desc, int threads);
 /// As gemmWorkspaceBytes.
 int64_t attentionWorkspaceBytes(const AttentionDesc &d, int threads);
 int64_t attentionGradWorkspaceBytes(const AttentionDesc &d, int threads);
+
+/// The gradient of an embedding in bf16 has lists of the tokens of each class,
+/// and adds up a row in f32 at a time. First come `cols` sums for each thread,
+/// then `classes` and `rows` numbers of tokens. Negative for more tokens than
+/// have numbers.
+inline int64_t embeddingGradWorkspaceBytes(int64_t rows, int64_t classes,
+                                           int64_t cols, int threads) {
+  if (rows > INT32_MAX)
+    return -1;
+  CheckedSize sums = CheckedSize(cols) * threads * sizeOf(DType::F32);
+  CheckedSize numbers = (CheckedSize(classes) + rows) * sizeOf(DType::I32);
+  return (sums + numbers).saturated();
+}
 
 /// What the library has under the name fsdp_cpu_workspaces.
 struct Workspaces {

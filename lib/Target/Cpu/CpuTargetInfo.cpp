@@ -36,6 +36,13 @@ public:
   attentionGradWorkspaceBytes(const rt::AttentionDesc &d) const override {
     return ask(attentionGrads, d, library.attentionGrad);
   }
+  int64_t embeddingGradWorkspaceBytes(rt::DType type, int64_t rows,
+                                      int64_t classes,
+                                      int64_t cols) const override {
+    return type == rt::DType::F32 ? 0
+                                  : rt::cpu::embeddingGradWorkspaceBytes(
+                                        rows, classes, cols, threads);
+  }
 
 private:
   using Gemms = std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool,
