@@ -112,7 +112,9 @@ Duration CostModel::attention(double flops, MathType type, AttentionPass pass,
 
 Duration CostModel::memory(int64_t bytes, std::string_view kernel) const {
   const Machine::Kernel *measured = nullptr;
-  for (std::string_view name : {kernel, std::string_view(kPointwiseKernel)})
+  std::string_view like =
+      kernel == kExpensiveBF16Kernel ? kExpensiveKernel : kernel;
+  for (std::string_view name : {kernel, like, {kPointwiseKernel}})
     if (!measured)
       measured = findThat(theMachine.kernels, [&](const Machine::Kernel &each) {
         return each.name == name;

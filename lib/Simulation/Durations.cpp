@@ -93,13 +93,27 @@ static Duration kernelOf(int64_t bytes, const CostModel &model,
   return model.memory(bytes, name) + model.launch();
 }
 
+/// What a machine file calls a kernel that needs exp or the like.
+static const char *expensiveKernel(const Program &program, const Op &op,
+                                   const Kernel &kernel) {
+  int64_t elements = kernel.rows * kernel.columns;
+  for (size_t i = 0; i < kernel.results.size(); ++i)
+    if (kernel.results[i] == Form::Element &&
+        program.values[op.results.begin + i].bytes == 2 * elements)
+      return kExpensiveBF16Kernel;
+  return kExpensiveKernel;
+}
+
 /// What a machine file calls an op that is a kernel by itself.
-static std::string_view kernelNameOf(const Problem &problem, const Op &op) {
+static std::string_view kernelNameOf(const Problem &problem,
+                                     const Program &program, const Op &op) {
   switch (op.kind) {
   case OpKind::Kernel:
-    return op.is(kNarrows)                          ? kNarrowKernel
-           : problem.kernels[op.detail].isExpensive ? kExpensiveKernel
-                                                    : kPointwiseKernel;
+    if (op.is(kNarrows))
+      return kNarrowKernel;
+    if (const Kernel &kernel = problem.kernels[op.detail]; kernel.isExpensive)
+      return expensiveKernel(program, op, kernel);
+    return kPointwiseKernel;
   case OpKind::Work:
     // Machines are calibrated with the ops that these two do at once.
     if (problem.text(op.name) == "split_heads" ||
@@ -130,8 +144,9 @@ static std::string_view kernelNameOf(const Problem &problem,
   std::string_view name = kPointwiseKernel;
   for (Id i = step.members.begin; i < step.members.end(); ++i) {
     std::string_view each =
-        kernelNameOf(problem, program.ops[sequence.members[i].op]);
-    if (step.members.count == 1 || each == kExpensiveKernel)
+        kernelNameOf(problem, program, program.ops[sequence.members[i].op]);
+    if (step.members.count == 1 || each == kExpensiveKernel ||
+        each == kExpensiveBF16Kernel)
       name = each;
   }
   return name;
@@ -173,7 +188,7 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
   if (op.math != kNone)
     return ::durationOf(problem.maths[op.math], costs.model) +
            costs.model.launch();
-  return kernelOf(op.bytes, costs.model, kernelNameOf(problem, op));
+  return kernelOf(op.bytes, costs.model, kernelNameOf(problem, program, op));
 }
 
 /// Where a kernel has several ops and the software does not join them.
@@ -183,7 +198,7 @@ static Duration eachAlone(const Problem &problem, const Program &program,
   Duration all;
   for (Id i = step.members.begin; i < step.members.end(); ++i) {
     const Op &op = program.ops[sequence.members[i].op];
-    all += kernelOf(op.bytes, model, kernelNameOf(problem, op));
+    all += kernelOf(op.bytes, model, kernelNameOf(problem, program, op));
   }
   return all;
 }

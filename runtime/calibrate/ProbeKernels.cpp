@@ -37,10 +37,25 @@ FSDP_EVERY_CPU static void siluRows(int64_t begin, int64_t end,
     z[i] = x[i] * math::sigmoid(x[i]) * y[i];
 }
 
-template <RowKernel kernel>
+/// As the forward pass has it: the backward pass reads the gate.
+FSDP_EVERY_CPU static void siluRowsBF16(int64_t begin, int64_t end,
+                                        const Ptr *args) {
+  const auto *x = reinterpret_cast<const BF16 *>(args[0]);
+  const auto *y = reinterpret_cast<const BF16 *>(args[1]);
+  auto *gate = reinterpret_cast<BF16 *>(args[2]);
+  auto *z = reinterpret_cast<BF16 *>(args[3]);
+#pragma GCC ivdep
+  for (int64_t i = begin * kColumns; i < end * kColumns; ++i) {
+    float t = math::widen(x[i]) * math::sigmoid(math::widen(x[i]));
+    gate[i] = math::toBF16(t);
+    z[i] = math::toBF16(math::roundBF16(t) * math::widen(y[i]));
+  }
+}
+
+template <RowKernel kernel, int64_t kElementBytes = 4>
 static void runRows(Context &c, int64_t count, Ptr in, Ptr out) {
   launch(c, Stream::Compute, "probe", kernel, count / kColumns, kColumns,
-         {in, in + count * 4, out});
+         {in, in + count * kElementBytes, out, out + count * kElementBytes});
 }
 
 static void runCopy(Context &c, int64_t count, Ptr in, Ptr out) {
@@ -109,6 +124,7 @@ const ProbeKernel *fsdp::rt::probeKernels() {
   static const ProbeKernel all[kProbeKernels] = {
       {kPointwiseKernel, 12, runRows<addRows>},
       {kExpensiveKernel, 12, runRows<siluRows>},
+      {kExpensiveBF16Kernel, 8, runRows<siluRowsBF16, 2>},
       {kCopyKernel, 2, runCopy},
       {kNarrowKernel, 6, runNarrow},
       {kUpdateKernel, 28, runAdamW},

@@ -7,8 +7,8 @@
 
 namespace fsdp::rt {
 
-inline constexpr int64_t kMostProbeBytes = int64_t(1) << 26;
-inline constexpr int kProbeKernels = 11;
+inline constexpr int64_t kMostProbeBytes = int64_t(1) << 28;
+inline constexpr int kProbeKernels = 12;
 
 /// A kernel, on `count` elements of tensors that lie one after
 /// another.

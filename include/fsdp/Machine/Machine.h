@@ -92,10 +92,11 @@ inline bool operator==(GroupShape a, GroupShape b) {
 }
 
 /// Kernels that are no single op: fused ones that add and multiply, those that
-/// compute exp or the like for every element, copies, casts of f32 to bf16, and
-/// the optimizer.
+/// compute exp or the like for every element, and of these those in bf16, which
+/// move half the bytes for it; copies, casts of f32 to bf16, and the optimizer.
 inline constexpr const char *kPointwiseKernel = "pointwise";
 inline constexpr const char *kExpensiveKernel = "expensive";
+inline constexpr const char *kExpensiveBF16Kernel = "expensive_bf16";
 inline constexpr const char *kCopyKernel = "copy";
 inline constexpr const char *kNarrowKernel = "narrow";
 inline constexpr const char *kUpdateKernel = "update";
