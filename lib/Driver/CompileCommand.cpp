@@ -210,6 +210,12 @@ static bool isStated(const RunConfig &config, const char *name) {
   return config.origin.count(name) != 0;
 }
 
+/// Whether settings say another schedule of collectives than the rule's.
+static bool saysOfCollectives(const RunConfig &config) {
+  return config.compile.bucket != Bucketing::Block ||
+         config.compile.overlap != Overlap::Block;
+}
+
 /// Request::decidesPlan.
 static bool decidesPlan(const CompileCommand &options,
                         const RunConfig &config) {
@@ -217,10 +223,9 @@ static bool decidesPlan(const CompileCommand &options,
     return true;
   bool isTrained =
       options.input.empty() && !options.programsOnly.value_or(false);
-  bool isDecided = options.plan.has_value();
-  for (const char *name : {"compile.plan", "compile.recompute",
-                           "compile.bucket", "compile.overlap"})
-    isDecided |= isStated(config, name);
+  bool isDecided = options.plan || isStated(config, "compile.plan") ||
+                   isStated(config, "compile.recompute") ||
+                   saysOfCollectives(config);
   return isTrained && !isDecided && options.memoryBudget &&
          isStated(config, "compile.machine");
 }
@@ -243,6 +248,9 @@ static void checkPlanner(const CompileCommand &options, const RunConfig &config,
   if (recomputePolicyFor(config.compile.recompute, /*saysOfValues=*/true) !=
       "none")
     refuse("decides what is computed again; leave out compile.recompute");
+  if (saysOfCollectives(config))
+    refuse("decides about collectives; leave out compile.bucket and "
+           "compile.overlap");
 }
 
 /// Adds what is wrong with the policy of recomputation.
@@ -351,7 +359,7 @@ static void setPipeline(RunConfig &config, const CompileCommand &options) {
                            : 1;
   pipeline.microbatches = microbatches(config);
   pipeline.plan = options.plan.value_or("");
-  pipeline.choosesRows = !isStated(config, "compile.embedding_rows");
+  pipeline.mayChooseRows = !isStated(config, "compile.embedding_rows");
 }
 
 Request fsdp::makeRequest(const CompileCommand &options,

@@ -55,10 +55,10 @@ static int64_t ranksOfNode(const CompileOptions &options,
 }
 
 /// Whether some embedding looks up fewer rows than its table has, no setting
-/// says that they travel, and no bit would change: fsdp-embedding-rows looks
+/// says whether they travel, and no bit would change: fsdp-embedding-rows looks
 /// closer.
 static bool mayExchangeRows(ModuleOp module, const CompileOptions &options) {
-  if (options.compile.embeddingRows || !options.pipeline.choosesRows ||
+  if (options.compile.embeddingRows || !options.pipeline.mayChooseRows ||
       options.compile.reduce == ReduceOrder::Fast)
     return false;
   bool isAny = false;

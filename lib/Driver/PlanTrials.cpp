@@ -131,13 +131,12 @@ public:
     for (int64_t part : {16, 8, 4})
       if (first && !best) {
         searched = budget - budget / part;
-        consider(decider.decideNear(*first, searched), searched,
-                 /*refines=*/true);
+        consider(decider.decideAgain(searched), searched, /*refines=*/true);
       }
     // In fewer bytes another communication may be the fastest.
     if (best && best->target < searched - budget / kMuch)
-      consider(decider.decideNear(*best->schedule, best->target), best->target,
-               /*refines=*/true);
+      consider(decider.decideAgain(best->target, &*best->schedule),
+               best->target, /*refines=*/true);
     std::vector<RuleStep> rules = packRules();
     // What needs the fewest live bytes may pack where nothing else does.
     if (!best)
@@ -188,7 +187,8 @@ private:
            bool refines) {
     for (int tried = 0; decided && (!best || decided->total < best->total);
          ++tried) {
-      int64_t arena = pack(*decided, target);
+      // One that is decided again need not be known to be far too large.
+      int64_t arena = pack(*decided, target, /*onlyEnough=*/refines);
       if (arena <= budget)
         return decided;
       // A small step finds one that packs well, and a large one ends.
@@ -203,8 +203,9 @@ private:
 
   /// The arena of what was decided for `target` bytes, which is the best so far
   /// if it packs.
-  int64_t pack(const problem::DecidedSchedule &decided, int64_t target) {
-    int64_t arena = packed.bytes(decided.candidate, budget);
+  int64_t pack(const problem::DecidedSchedule &decided, int64_t target,
+               bool onlyEnough = false) {
+    int64_t arena = packed.bytes(decided.candidate, budget, onlyEnough);
     if (arena <= budget)
       best = FoundPlan{{}, decided.total, "", decided, target, {}};
     return arena;

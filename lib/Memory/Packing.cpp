@@ -529,8 +529,9 @@ PackingPlan fsdp::solvePacking(const PackingProblem &problem, int64_t enough,
   // a few for the largest.
   int64_t size = std::max<int64_t>(problem.liveRanges.size(), 1);
   int tries = int(std::clamp<int64_t>(200000 / size, 4, 2000));
-  // A try wins far less than a thousandth.
-  if (onlyEnough && best->peak - enough > best->peak / 1000 * tries)
+  // A try wins far less than a thousandth as a rule.
+  if (onlyEnough &&
+      double(best->peak - enough) * 1000 > double(best->peak) * tries)
     return *best;
   PackingPlan searched = packByLocalSearch(problem, bestOrder, bestFit, tries);
   return searched.peak < best->peak ? searched : *best;

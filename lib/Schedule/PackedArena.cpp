@@ -29,8 +29,8 @@ static PackingProblem packingOf(const problem::Sequence &sequence,
   return packing;
 }
 
-int64_t PackedArena::bytes(const problem::Candidate &candidate,
-                           int64_t enough) {
+int64_t PackedArena::bytes(const problem::Candidate &candidate, int64_t enough,
+                           bool onlyEnough) {
   struct Packed {
     size_t program;
     PackingProblem packing;
@@ -50,7 +50,7 @@ int64_t PackedArena::bytes(const problem::Candidate &candidate,
     top += problem.programs[packed.program].ownOutputBytes;
     PackingPlan plan = solvePacking(
         packed.packing, std::max<int64_t>(std::max(arena, enough) - top, 0),
-        /*onlyEnough=*/arena < enough);
+        onlyEnough && arena < enough);
     arena = std::max(arena, top + plan.peak);
   }
   return arena;

@@ -6,7 +6,7 @@
 The passes are trace, shard, differentiate, expand, optimizer, the plan
 (recomputation, buckets, overlap), fusion and the verifiers; printing the
 result is part of the time. The artifact adds memory, events, outlining, C++
-and the host compiler.
+and the host compiler. A budget has a plan decided for it (compile.plan = auto).
 
 At last all passes are run on narrow models of many layers, and on losses of
 many chunks: processor time of each has to grow with the number alone.
@@ -19,7 +19,8 @@ import sys
 import tempfile
 import time
 
-LIMITS = {"405B passes": (15, 4), "8B passes": (4, None), "8B artifact": (60, None)}
+LIMITS = {"405B passes": (15, 4), "8B passes": (4, None), "8B artifact": (60, None),
+          "405B, 130 GiB": (10, 4), "405B, 72 GiB": (10, 4)}
 GROWTH = (8, 16, 32, 64, 128)
 NARROW = ("--model.flavor", "debug", "--ranks", "2")
 DEEP = {"layers": (("--training.seq_len", "16", "--training.local_batch_size", "2",
@@ -52,9 +53,9 @@ def measure(command, log):
     return seconds, usage.ru_maxrss / 2**20, usage.ru_utime + usage.ru_stime
 
 
-def settings(flavor, ranks, *more):
+def settings(flavor, ranks, *more, tokens=8192):
     return ["--model.flavor", flavor, "--ranks", str(ranks),
-            "--training.local_batch_size", "1", "--training.seq_len", "8192",
+            "--training.local_batch_size", "1", "--training.seq_len", str(tokens),
             "--training.mixed_precision_param", "bfloat16", *more]
 
 
@@ -95,6 +96,12 @@ def main():
         row("8B passes", passes(*settings("8B", 8)))
         row("8B artifact", best("-o", os.path.join(work, "artifact"),
                                 *settings("8B", 8)))
+
+        for budget in ("130 GiB", "72 GiB"):
+            row(f"405B, {budget}", best("--emit=plan", "-o", os.path.join(work, "plan.json"),
+                                        "--target", "cuda", "--compile.machine", "h100",
+                                        "--memory-budget", budget,
+                                        *settings("405B", 512, tokens=4096)))
 
         print("\ngrowth with the depth, shape of 8B:")
         before = None

@@ -504,7 +504,7 @@ struct CompileOptions {
                 "compile.recompute; auto: the compiler, the fastest step that "
                 "it finds for --memory-budget. Where that and compile.machine "
                 "are stated, and neither this, a plan nor compile.recompute, "
-                "bucket or overlap, a trained model's is auto");
+                "another bucket or overlap, a trained model's is auto");
       table.add("compile.machine", machine,
                 "with compile.plan = auto: a machine's name or TOML file");
     }
@@ -521,7 +521,8 @@ struct CompileOptions {
     std::string target = "cpu";
     std::vector<std::string> wide;
     int64_t maxInFlight = 0;
-    bool choosesRows = true; // where compile.embedding_rows is not stated
+    /// Whether compile.embedding_rows is not stated. No pass asks.
+    bool mayChooseRows = true;
 
     void describe(OptionTable &table) {
       constexpr double most = OptionTable::kMaxInt;

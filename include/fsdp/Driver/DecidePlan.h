@@ -23,11 +23,11 @@ llvm::Expected<problem::Problem> problemFor(mlir::ModuleOp module,
 ///
 /// Three settings that change no bit are decided with it and changed in
 /// `options`: compile.compute_copy is taken out where the step is faster
-/// without copies, or fits only then; compile.embedding_rows is put in where it
-/// wins 1 % of the rule's step and the decided one is faster with it;
-/// parallelism.fsdp_reshard_ranks, where it is 0 and the step is 5 % over its
-/// bound, becomes the ranks of a node of the machine where the step is faster
-/// with it.
+/// without copies, or fits only then; compile.embedding_rows, unless it is
+/// stated, is put in where it wins 1 % of the rule's step and the decided one
+/// is faster with it; parallelism.fsdp_reshard_ranks, where it is 0 and the
+/// step is 5 % over its bound, becomes the ranks of a node of the machine where
+/// the step is faster with it.
 llvm::Error decidePlan(mlir::ModuleOp module, CompileOptions &options);
 
 } // namespace fsdp

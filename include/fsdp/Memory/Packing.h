@@ -76,8 +76,9 @@ PackingPlan packByLocalSearch(const PackingProblem &problem, PackingOrder start,
                               PackingFit fit, int iterations);
 
 /// The smallest plan of all solvers. Stops at the first that reaches maxLive
-/// or needs no more than `enough` bytes. `onlyEnough`: a plan that needs more
-/// is of no use, and is not searched on where that hardly leads to `enough`.
+/// or needs no more than `enough` bytes. `onlyEnough`: a plan that needs more,
+/// and more than maxLive, is of no use, and is not searched on where that
+/// hardly leads there.
 PackingPlan solvePacking(const PackingProblem &problem, int64_t enough = 0,
                          bool onlyEnough = false);
 

@@ -19,9 +19,11 @@ public:
   explicit PackedArena(const problem::Problem &problem);
 
   /// The bytes of the arena under `candidate`, whose decisions can be applied.
-  /// Packing ends where no more than `enough` bytes are needed, and where it
-  /// would hardly get there: an arena may be smaller still when it is compiled.
-  int64_t bytes(const problem::Candidate &candidate, int64_t enough = 0);
+  /// Packing ends where no more than `enough` bytes are needed: an arena of at
+  /// most so many may be smaller still when it is compiled. With `onlyEnough` a
+  /// larger one may be, too: packing then ends where it would hardly get there.
+  int64_t bytes(const problem::Candidate &candidate, int64_t enough = 0,
+                bool onlyEnough = false);
 
 private:
   const problem::Problem &problem;

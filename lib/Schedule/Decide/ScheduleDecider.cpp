@@ -233,9 +233,9 @@ std::optional<DecidedSchedule> ScheduleDecider::decide(int64_t budget) const {
 }
 
 std::optional<DecidedSchedule>
-ScheduleDecider::decideNear(const DecidedSchedule &found,
-                            int64_t budget) const {
-  return searchNear(*this, found, budget, ops);
+ScheduleDecider::decideAgain(int64_t budget,
+                             const DecidedSchedule *found) const {
+  return searchAgain(*this, budget, ops, found);
 }
 
 std::optional<DecidedSchedule>

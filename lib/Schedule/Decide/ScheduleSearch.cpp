@@ -30,17 +30,14 @@ public:
     return std::move(best);
   }
 
-  /// `known` was improved: fewer changes are left to find, and its tapers are
-  /// found.
-  std::optional<DecidedSchedule> runNear(const DecidedSchedule &known) {
+  std::optional<DecidedSchedule> runAgain(const DecidedSchedule *known) {
     searchBroadly();
-    if (!transfers.units.empty()) {
-      keepFaster(decider.decide(budget, withoutPlaces(known.communication)));
+    if (known)
+      keepFaster(decider.decide(budget, withoutPlaces(known->communication)));
+    if (best && !transfers.units.empty()) {
       left /= 2;
-      if (best) {
-        improve();
-        finish();
-      }
+      improve();
+      finish();
     }
     return std::move(best);
   }
@@ -353,10 +350,9 @@ fsdp::problem::searchSchedules(const ScheduleDecider &decider, int64_t budget,
 }
 
 std::optional<DecidedSchedule>
-fsdp::problem::searchNear(const ScheduleDecider &decider,
-                          const DecidedSchedule &known, int64_t budget,
-                          size_t ops) {
-  return Search(decider, budget, ops).runNear(known);
+fsdp::problem::searchAgain(const ScheduleDecider &decider, int64_t budget,
+                           size_t ops, const DecidedSchedule *known) {
+  return Search(decider, budget, ops).runAgain(known);
 }
 
 std::optional<DecidedSchedule>

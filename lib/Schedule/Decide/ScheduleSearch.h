@@ -11,10 +11,10 @@ namespace fsdp::problem {
 std::optional<DecidedSchedule> searchSchedules(const ScheduleDecider &decider,
                                                int64_t budget, size_t ops);
 
-/// In less time, where `known` was found in about as many bytes.
-std::optional<DecidedSchedule> searchNear(const ScheduleDecider &decider,
-                                          const DecidedSchedule &known,
-                                          int64_t budget, size_t ops);
+/// After another search: ScheduleDecider::decideAgain.
+std::optional<DecidedSchedule> searchAgain(const ScheduleDecider &decider,
+                                           int64_t budget, size_t ops,
+                                           const DecidedSchedule *known);
 
 /// Of its known rules and its family alone.
 std::optional<DecidedSchedule> searchRoughly(const ScheduleDecider &decider,

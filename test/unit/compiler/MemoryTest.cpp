@@ -250,6 +250,8 @@ TEST(Packing, GivesUpWhereAPlanIsFarFromSmallEnough) {
   EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
   EXPECT_EQ(plan.solver.find("local search"), std::string::npos);
   EXPECT_GT(double(plan.peak), 1.03 * double(maxLive(problem).bytes));
+  EXPECT_NE(solvePacking(problem).solver.find("local search"),
+            std::string::npos);
   // What is near is searched on, as without the flag.
   PackingProblem small = randomProblem(3, 200, 60);
   EXPECT_EQ(solvePacking(small, 0, /*onlyEnough=*/true).offsets,

@@ -96,13 +96,13 @@ TEST_P(DecidedSchedules, AreNotSlowerThanKnownRules) {
     ASSERT_TRUE(decided) << percent;
     EXPECT_LE(decided->bytes, budget);
     EXPECT_EQ(timeOf(decided->candidate), decided->total);
-    auto near = decider.decideNear(*decided, budget);
+    auto anew = decider.decideAgain(budget, &*decided);
     auto roughly = decider.decideRoughly(budget);
-    ASSERT_TRUE(near && roughly) << percent;
-    EXPECT_LE(near->bytes, budget);
+    ASSERT_TRUE(anew && roughly) << percent;
+    EXPECT_LE(anew->bytes, budget);
     EXPECT_LE(roughly->bytes, budget);
-    EXPECT_EQ(timeOf(near->candidate), near->total);
-    EXPECT_TRUE(near->total <= roughly->total);
+    EXPECT_EQ(timeOf(anew->candidate), anew->total);
+    EXPECT_TRUE(anew->total <= roughly->total);
     for (const problem::NamedChoice &rule : decider.rules())
       if (auto other = decider.decide(budget, rule.choice))
         EXPECT_TRUE(decided->total <= other->total &&
@@ -113,7 +113,7 @@ TEST_P(DecidedSchedules, AreNotSlowerThanKnownRules) {
 
 /// Threads try what one thread would try a little later.
 TEST_P(DecidedSchedules, AreTheSameOnAnyNumberOfThreads) {
-  std::vector<problem::DecidedSchedule> found, near, least;
+  std::vector<problem::DecidedSchedule> found, anew, least;
   for (int threads : {1, 2, 5}) {
     problem::ScheduleDecider decider(program.problem, base, costs, "train",
                                      /*mayKeep=*/true, threads);
@@ -121,13 +121,13 @@ TEST_P(DecidedSchedules, AreTheSameOnAnyNumberOfThreads) {
     auto decided = decider.decide(bytes * 13 / 10);
     auto smallest = decider.least();
     ASSERT_TRUE(decided && smallest);
-    auto other = decider.decideNear(*decided, bytes * 12 / 10);
+    auto other = decider.decideAgain(bytes * 12 / 10, &*decided);
     ASSERT_TRUE(other);
     found.push_back(std::move(*decided));
-    near.push_back(std::move(*other));
+    anew.push_back(std::move(*other));
     least.push_back(std::move(*smallest));
   }
-  for (const auto *all : {&found, &near, &least})
+  for (const auto *all : {&found, &anew, &least})
     for (const problem::DecidedSchedule &other : *all) {
       const problem::DecidedSchedule &one = all->front();
       EXPECT_EQ(one.total, other.total);

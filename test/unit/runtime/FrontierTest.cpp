@@ -75,7 +75,7 @@ TEST(Frontier, IsWhatTryingEverythingFinds) {
     for (auto [bytes, time] : least)
       if (expected.empty() || time.picoseconds() < expected.back().second)
         expected.emplace_back(bytes, time.picoseconds());
-    Frontier frontier(chain);
+    Frontier frontier(chain, /*threads=*/1 + number % 3);
     for (const Frontier::Point &point : frontier.points())
       found.emplace_back(point.bytes, point.time.picoseconds());
     ASSERT_EQ(found, expected) << "chain " << number;
