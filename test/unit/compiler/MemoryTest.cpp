@@ -245,11 +245,11 @@ TEST(Packing, StopsWhenAPlanIsSmallEnough) {
 }
 
 TEST(Packing, GivesUpWhereAPlanIsFarFromSmallEnough) {
-  PackingProblem problem = randomProblem(3, 8000, 2400, 1200);
+  PackingProblem problem = randomProblem(4, 3000, 600, 300);
   PackingPlan plan = solvePacking(problem, 0, /*onlyEnough=*/true);
   EXPECT_EQ(verifyPacking(problem, plan), std::nullopt);
   EXPECT_EQ(plan.solver.find("local search"), std::string::npos);
-  EXPECT_GT(double(plan.peak), 1.03 * double(maxLive(problem).bytes));
+  EXPECT_GT(double(plan.peak), 1.07 * double(maxLive(problem).bytes));
   EXPECT_NE(solvePacking(problem).solver.find("local search"),
             std::string::npos);
   // What is near is searched on, as without the flag.
