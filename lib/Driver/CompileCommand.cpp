@@ -184,6 +184,19 @@ static void checkFastSettings(const CompileCommand &options,
               errors);
 }
 
+/// Adds that an artifact would have the workspaces of another target that runs
+/// programs: they may be too small.
+static void checkWorkspaces(const CompileCommand &options,
+                            ConfigErrors &errors) {
+  const rt::Target *whose = rt::findTarget(options.workspaces);
+  const rt::Target &target = targetOf(options);
+  if (options.emit >= Stage::Object && whose && whose->summary &&
+      whose != &target)
+    errors.add("--workspaces=" + options.workspaces +
+               " is for text (--emit): an artifact for " + target.name +
+               " has its own; leave it out");
+}
+
 /// Adds what is wrong with an INPUT, or with options that are for one.
 static void checkInput(const CompileCommand &options, const RunConfig &config,
                        ConfigErrors &errors) {
@@ -322,6 +335,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   checkInput(options, config, errors);
   checkFiles(options, errors);
   checkFastSettings(options, config, errors);
+  checkWorkspaces(options, errors);
   checkPlanner(options, config, errors);
   checkRecompute(config, errors);
   ParamDtype stated = config.training.mixedPrecisionParam;

@@ -124,17 +124,18 @@ public:
   /// The fastest that packs into the budget; fails after an error.
   FailureOr<std::optional<FoundPlan>> run() {
     std::optional<problem::DecidedSchedule> first = decider.decide(budget);
-    int64_t searched = budget;
     consider(first, budget, /*refines=*/true);
     // Where the buffers of the fastest leave too many gaps, those of another
     // communication, decided for fewer bytes, may not.
+    int64_t searched = budget;
     for (int64_t part : {16, 8, 4})
       if (first && !best) {
         searched = budget - budget / part;
         consider(decider.decideAgain(searched), searched, /*refines=*/true);
       }
     // In fewer bytes another communication may be the fastest.
-    if (best && best->target < searched - budget / kMuch)
+    int64_t before = decider.isLarge() ? searched : budget;
+    if (best && best->target < before - budget / kMuch)
       consider(decider.decideAgain(best->target, &*best->schedule),
                best->target, /*refines=*/true);
     std::vector<RuleStep> rules = packRules();

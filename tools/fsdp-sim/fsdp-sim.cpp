@@ -311,7 +311,7 @@ static llvm::Error compareWithRules(const char *argv0,
     makeDirectories(plansPath);
   std::vector<simulation::Costs> costs;
   for (const CostModel &model : models)
-    costs.push_back({model, sums});
+    costs.push_back({model, statedSums()});
   memoryBudget = std::to_string(budgets.front());
   settings.push_back("--compile.plan=auto");
   llvm::Expected<Comparison> compared =

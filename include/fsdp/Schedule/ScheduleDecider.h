@@ -63,8 +63,11 @@ public:
 
   /// The fastest found in `budget` bytes; nothing if none fits.
   std::optional<DecidedSchedule> decide(int64_t budget) const;
-  /// The same after another search, with half as many single changes and no
-  /// tapers. It also begins with the communication of `known`.
+  /// Whether a search takes seconds, so that few are worth their time.
+  bool isLarge() const { return ops >= kLargeOps; }
+  /// As decide() after another search, of a large problem with half as many
+  /// single changes and no tapers. It also begins with the communication of
+  /// `known`.
   std::optional<DecidedSchedule>
   decideAgain(int64_t budget, const DecidedSchedule *known = nullptr) const;
   /// The fastest of the known rules and the family, found in a fraction of the
@@ -120,6 +123,7 @@ public:
 
 private:
   static constexpr int kRefinements = 4;
+  static constexpr size_t kLargeOps = 8000;
   static constexpr int64_t kLeastPart = 2000;
 
   /// What labels choose in `room` bytes.

@@ -17,8 +17,9 @@ public:
         left(std::clamp<size_t>(kOpsTried / std::max<size_t>(ops, 1), kLeast,
                                 kMost)) {}
 
-  std::optional<DecidedSchedule> run() {
-    searchBroadly();
+  /// `known`, if any, is where it begins, too.
+  std::optional<DecidedSchedule> run(const DecidedSchedule *known) {
+    begin(known);
     if (best && !transfers.units.empty()) {
       improve();
       // In addition: where they lead to nothing, nothing is lost.
@@ -30,10 +31,8 @@ public:
     return std::move(best);
   }
 
-  std::optional<DecidedSchedule> runAgain(const DecidedSchedule *known) {
-    searchBroadly();
-    if (known)
-      keepFaster(decider.decide(budget, withoutPlaces(known->communication)));
+  std::optional<DecidedSchedule> runShort(const DecidedSchedule *known) {
+    begin(known);
     if (best && !transfers.units.empty()) {
       left /= 2;
       improve();
@@ -95,6 +94,12 @@ private:
         onBetter(numbers[at]);
     }
     return isBetter;
+  }
+
+  void begin(const DecidedSchedule *known) {
+    searchBroadly();
+    if (known)
+      keepFaster(decider.decide(budget, withoutPlaces(known->communication)));
   }
 
   void finish() {
@@ -346,13 +351,14 @@ private:
 std::optional<DecidedSchedule>
 fsdp::problem::searchSchedules(const ScheduleDecider &decider, int64_t budget,
                                size_t ops) {
-  return Search(decider, budget, ops).run();
+  return Search(decider, budget, ops).run(nullptr);
 }
 
 std::optional<DecidedSchedule>
 fsdp::problem::searchAgain(const ScheduleDecider &decider, int64_t budget,
                            size_t ops, const DecidedSchedule *known) {
-  return Search(decider, budget, ops).runAgain(known);
+  Search search(decider, budget, ops);
+  return decider.isLarge() ? search.runShort(known) : search.run(known);
 }
 
 std::optional<DecidedSchedule>
