@@ -5,6 +5,7 @@
 #include "runtime/onednn/Parallel.h"
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 using namespace fsdp::rt;
 
@@ -228,7 +229,7 @@ void fsdp::rt::embeddingGrad(Context &context, Stream stream, DType type,
   Timeline::Span span(c.timeline, stream, "embedding_grad", rows, cols);
   const int32_t *id = as<int32_t>(ids);
   dispatch(type, "embedding", [&](auto tag) {
-    if constexpr (sizeof tag == sizeof(float))
+    if constexpr (std::is_same_v<decltype(tag), float>)
       embeddingGradF32(c, rows, classes, cols, absent, id, as<float>(dy),
                        as<float>(out));
     else
