@@ -55,13 +55,14 @@ static RunConfig readSettings(const CompileCommand &options,
 }
 
 /// Adds what is wrong with the model that the settings name.
-static void checkModel(const RunConfig &config, ConfigErrors &errors) {
+static void checkModel(const char *tool, const RunConfig &config,
+                       ConfigErrors &errors) {
   if (errors.concern("model."))
     return;
   llvm::Expected<ModelSpec> spec = modelOf(config);
   if (spec)
     for (const std::string &warning : spec->warnings)
-      printMessage("fsdp-compile: warning", warning);
+      printMessage(std::string(tool) + ": warning", warning);
   llvm::Error error = spec ? verifyModel(*spec) : spec.takeError();
   if (error)
     errors.add(llvm::toString(std::move(error)));
@@ -344,7 +345,7 @@ static void setConfig(Request &request, const CompileCommand &options,
   checkReshardRanks(config, errors);
   bool isTraced = options.input.empty();
   if (isTraced) {
-    checkModel(config, errors);
+    checkModel(options.tool, config, errors);
     checkLossChunks(config, errors);
     checkComputeCopy(config, errors);
     checkNodeSize(config, jobRanks, errors);
@@ -380,6 +381,7 @@ Request fsdp::makeRequest(const CompileCommand &options,
                           llvm::raw_ostream &log) {
   Request request;
   setConfig(request, options, log);
+  request.tool = options.tool;
   request.input = options.input;
   setPipeline(request.config, options);
   request.decidesPlan = decidesPlan(options, request.config);

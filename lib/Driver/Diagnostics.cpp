@@ -7,15 +7,19 @@
 using namespace fsdp;
 using namespace mlir;
 
+llvm::raw_ostream &fsdp::startMessage(const char *tool, StringRef kind) {
+  return llvm::errs() << tool << ": " << kind << ": ";
+}
+
 /// The module of the model that a location names, or nothing.
 static StringRef moduleOf(Location location) {
   auto name = location->findInstanceOf<NameLoc>();
   return name ? name.getName().getValue() : StringRef();
 }
 
-DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources,
+DiagnosticPrinter::DiagnosticPrinter(const char *tool, llvm::SourceMgr &sources,
                                      MLIRContext *context)
-    : inFile(sources, context),
+    : tool(tool), inFile(sources, context),
       handler(context, [this](Diagnostic &diagnostic) {
         print(diagnostic, /*parent=*/nullptr);
       }) {}
@@ -34,9 +38,9 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic, Diagnostic *parent) {
   else if (parent)
     llvm::errs() << "  " << text << '\n';
   else if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-    llvm::errs() << "fsdp-compile: error: " << text << '\n';
+    startMessage(tool, "error") << text << '\n';
   else
-    llvm::errs() << "fsdp-compile: " << text << '\n';
+    llvm::errs() << tool << ": " << text << '\n';
   for (Diagnostic &note : diagnostic.getNotes())
     print(note, &diagnostic);
 }

@@ -354,7 +354,8 @@ static void failBudget(const PlanTrials &trials, const schedule::Plan &plan,
       trials.unplanned().getContext(), [](Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
           diagnostic.attachNote()
-              << "compile.plan = auto: no recomputation needs fewer bytes; "
+              << "compile.plan = auto: no plan that was tried needs fewer "
+                 "bytes; "
                  "more ranks to shard over, tensor parallelism "
                  "(parallelism.tensor_parallel_degree), or fewer tokens per "
                  "rank (training.local_batch_size, training.seq_len) would";

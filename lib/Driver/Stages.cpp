@@ -225,41 +225,41 @@ llvm::Error Compilation::verifyExecText() {
   return llvm::Error::success();
 }
 
-static void warnOfLargerArena(int64_t arena, std::optional<int64_t> without) {
+static void warnOfLargerArena(const char *tool, int64_t arena,
+                              std::optional<int64_t> without) {
   if (without && *without < arena)
-    llvm::errs() << "fsdp-compile: warning: the recomputation of the plan "
-                    "enlarges the arena: "
-                 << formatBytes(arena) << " (" << arena << " bytes), without "
-                 << "its recompute rules " << formatBytes(*without) << " ("
-                 << *without
-                 << " bytes); keep the results of blocks (\"recompute\": "
-                    "false), as compile.recompute = full does\n";
+    startMessage(tool, "warning")
+        << "the recomputation of the plan enlarges the arena: "
+        << formatBytes(arena) << " (" << arena << " bytes), without its "
+        << "recompute rules " << formatBytes(*without) << " (" << *without
+        << " bytes); keep the results of blocks (\"recompute\": false), as "
+           "compile.recompute = full does\n";
 }
 
 llvm::Error Compilation::decide() {
-  if (request.config.compile.plan != Planner::Auto)
-    llvm::errs() << "fsdp-compile: note: compile.plan = auto, because "
-                    "compile.machine and --memory-budget are stated; with "
-                    "--compile.plan rule the budget is a limit alone\n";
+  const CompileOptions &given = request.config;
+  auto note = [&]() -> raw_ostream & {
+    return startMessage(request.tool, "note") << "compile.plan = auto";
+  };
+  if (given.compile.plan != Planner::Auto)
+    note() << ", because compile.machine and --memory-budget are stated; with "
+              "--compile.plan rule the budget is a limit alone\n";
   if (llvm::Error error = decidePlan(*module, options))
     return error;
   // The decided plan says what is computed again, also if that is nothing.
   options.compile.recompute = "none";
-  if (options.compile.computeCopy != request.config.compile.computeCopy)
-    llvm::errs() << "fsdp-compile: note: compile.plan = auto leaves out "
-                    "compile.compute_copy: in this budget copies of parameters "
-                    "take more time than they save, or do not fit; its plan is "
-                    "for --compile.compute_copy false\n";
-  if (options.compile.embeddingRows != request.config.compile.embeddingRows)
-    llvm::errs() << "fsdp-compile: note: compile.plan = auto exchanges the "
-                    "rows of the embedding that ranks read, not its table; its "
-                    "plan is for --compile.embedding_rows true\n";
+  if (options.compile.computeCopy != given.compile.computeCopy)
+    note() << " leaves out compile.compute_copy: in this budget copies of "
+              "parameters take more time than they save, or do not fit; its "
+              "plan is for --compile.compute_copy false\n";
+  if (options.compile.embeddingRows != given.compile.embeddingRows)
+    note() << " exchanges the rows of the embedding that ranks read, not its "
+              "table; its plan is for --compile.embedding_rows true\n";
   int64_t ranks = options.parallelism.fsdpReshardRanks;
-  if (ranks != request.config.parallelism.fsdpReshardRanks)
-    llvm::errs() << "fsdp-compile: note: compile.plan = auto gathers "
-                    "parameters again inside nodes; its plan is for "
-                    "--parallelism.fsdp_reshard_ranks "
-                 << ranks << '\n';
+  if (ranks != given.parallelism.fsdpReshardRanks)
+    note() << " gathers parameters again inside nodes; its plan is for "
+              "--parallelism.fsdp_reshard_ranks "
+           << ranks << '\n';
   return llvm::Error::success();
 }
 
@@ -307,7 +307,7 @@ llvm::Error Compilation::runPasses() {
   if (failed(passes.run(*module)))
     return alreadyPrinted();
   if (check)
-    warnOfLargerArena(memoryReport(*module).arenaBytes,
+    warnOfLargerArena(request.tool, memoryReport(*module).arenaBytes,
                       check->arenaWithoutRules());
   return llvm::Error::success();
 }
@@ -509,7 +509,7 @@ void Compilation::summarize(double seconds) {
 
 llvm::Error Compilation::run() {
   auto begin = std::chrono::steady_clock::now();
-  DiagnosticPrinter printer(sources, &context);
+  DiagnosticPrinter printer(request.tool, sources, &context);
   if (request.emit >= Stage::Source)
     if (llvm::Error error = checkCompiler(request.compiler, product()))
       return error;
@@ -540,7 +540,7 @@ llvm::Error Compilation::readUnplanned() {
 }
 
 Expected<std::string> Compilation::explain(const simulation::Costs &costs) {
-  DiagnosticPrinter printer(sources, &context);
+  DiagnosticPrinter printer(request.tool, sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
   return explainPlan(*module, options, costs);
@@ -549,14 +549,14 @@ Expected<std::string> Compilation::explain(const simulation::Costs &costs) {
 Expected<Comparison>
 Compilation::compare(const std::vector<simulation::Costs> &costs,
                      const std::vector<int64_t> &budgets) {
-  DiagnosticPrinter printer(sources, &context);
+  DiagnosticPrinter printer(request.tool, sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
   return comparePlans(*module, options, costs, budgets);
 }
 
 Expected<PlannedProblem> Compilation::plan() {
-  DiagnosticPrinter printer(sources, &context);
+  DiagnosticPrinter printer(request.tool, sources, &context);
   if (llvm::Error error = readUnplanned())
     return error;
   if (request.decidesPlan)

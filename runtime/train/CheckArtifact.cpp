@@ -23,6 +23,7 @@ public:
 
   void comparePolicies();
   void compareModels();
+  void comparePlanners();
 
   const Manifest &manifest;
   const RunConfig &config;
@@ -125,6 +126,14 @@ void Comparison::compareModels() {
   }
 }
 
+/// Only a decided plan has a machine. Whoever wants one gets it, also where
+/// nobody said so when it was compiled.
+void Comparison::comparePlanners() {
+  if (config.compile.plan == Planner::Auto &&
+      manifest.fingerprint.count("machine"))
+    forget("compile.plan");
+}
+
 std::vector<std::string> fsdp::checkArtifact(const Manifest &manifest,
                                              const RunConfig &config) {
   if (manifest.config.empty())
@@ -132,6 +141,7 @@ std::vector<std::string> fsdp::checkArtifact(const Manifest &manifest,
   Comparison comparison(manifest, config);
   comparison.comparePolicies();
   comparison.compareModels();
+  comparison.comparePlanners();
   checkSettings(comparison.compiled, comparison.wanted, comparison.origin);
   return comparison.warnings;
 }

@@ -42,6 +42,7 @@ static llvm::Expected<int64_t> addShapes(const CalibrateCommand &command,
   compile.emit = Stage::Problem;
   compile.ranks = command.ranks;
   compile.workspaces = "cpu";
+  compile.tool = "fsdp-sim";
   compile.argv0 = command.argv0;
   Request request = makeRequest(compile, llvm::nulls());
   int64_t threads = request.config.compile.threads;

@@ -209,7 +209,16 @@ static std::string listOfFiles() {
   return text;
 }
 
+/// Throws where nothing would be decided for a budget that is stated.
+static void checkBudget(bool decidesPlan) {
+  if (memoryBudget.getNumOccurrences() && !decidesPlan)
+    throw Error("--memory-budget is for what is decided: add --compile.plan "
+                "auto, which goes without --plan, compile.recompute, "
+                "compile.bucket and compile.overlap; or --explain");
+}
+
 static PlannedProblem readProblem() {
+  checkBudget(/*decidesPlan=*/false);
   if (!input.empty() || !configPath.empty() || !planFile.empty())
     throw Error("--problem goes without INPUT, --config and --plan: it has a "
                 "schedule's ops, and no addresses of a plan are applied to it");
@@ -238,6 +247,7 @@ static Request requestOf(const char *argv0, std::vector<std::string> settings) {
   if (memoryBudget.getNumOccurrences())
     options.memoryBudget = memoryBudget;
   options.workspaces = workspaces;
+  options.tool = "fsdp-sim";
   options.argv0 = argv0;
   return makeRequest(options, llvm::nulls());
 }
@@ -340,13 +350,20 @@ static void decideForMachine(std::vector<std::string> &settings) {
     settings.push_back("--compile.machine=" + machineName.getValue());
 }
 
+static llvm::Expected<PlannedProblem>
+planModel(const char *argv0, std::vector<std::string> settings) {
+  decideForMachine(settings);
+  Request request = requestOf(argv0, std::move(settings));
+  checkBudget(request.decidesPlan);
+  return planProblem(std::move(request));
+}
+
 static llvm::Error simulateStep(const char *argv0,
                                 std::vector<std::string> settings) {
   // What costs nothing is checked first.
   CostModel model(loadMachine(machineName), loadProfile(profileName));
-  decideForMachine(settings);
   llvm::Expected<PlannedProblem> what =
-      problemPath.empty() ? planProblem(requestOf(argv0, std::move(settings)))
+      problemPath.empty() ? planModel(argv0, std::move(settings))
                           : llvm::Expected<PlannedProblem>(readProblem());
   if (!what)
     return what.takeError();

@@ -33,8 +33,9 @@ struct CompileCommand {
   /// The compiler of what is emitted, and where its headers and the runtime
   /// are; empty: the target's, and beside the tool.
   std::string cxx, runtimeInclude, runtimeLibrary;
-  /// How the tool was called, by which it finds what is beside it.
-  const char *argv0 = "";
+  /// The tool's name, and how it was called, by which it finds what is beside
+  /// it.
+  const char *tool = "fsdp-compile", *argv0 = "";
   bool verbose = false, timing = false, verifyExec = true;
 };
 

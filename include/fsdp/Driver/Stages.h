@@ -30,6 +30,8 @@ enum class Stage {
 
 /// What is to be compiled, and how.
 struct Request {
+  /// Which tool wants it: its messages begin so.
+  const char *tool = "fsdp-compile";
   /// A file of nn text, of a schedule or of exec text; empty: the model of
   /// `config` is traced.
   std::string input;
