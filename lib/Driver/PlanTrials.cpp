@@ -223,6 +223,12 @@ private:
       best->plan = planOf(best->schedule->candidate);
   }
 
+  /// What decides alike about all blocks: a set of the class with the most.
+  struct Alike {
+    uint32_t set;
+    problem::DecidedSchedule schedule;
+  };
+
   /// Blocks that are alike leave few gaps between their buffers: what is alike
   /// in all may pack where what is faster in live bytes does not.
   LogicalResult packUniform() {
@@ -230,11 +236,8 @@ private:
     // Policies, which have no schedule, come later.
     std::vector<problem::CommunicationChoice> ways = {
         problem::withoutPlaces(decider.byRule())};
-    std::optional<Duration> before;
     std::optional<problem::DecidedSchedule> other =
         best ? best->schedule : decider.least();
-    if (best)
-      before = best->total;
     if (other)
       if (auto way = problem::withoutPlaces(other->communication);
           !(way == ways.front()))
@@ -242,30 +245,78 @@ private:
     FailureOr<problem::Candidate> policies = ruleOfPolicies();
     if (failed(policies))
       return failure();
+    const problem::BlockChain &chain = decider.recompute().options().chain;
+    uint32_t common = decider.recompute().options().common;
+    std::vector<uint32_t> sets(chain.classes[common].size());
+    std::iota(sets.begin(), sets.end(), 0);
+    std::vector<Alike> alike = decideAlike(sets, ways, *policies);
+    // Those before what packs leave too many gaps. What takes little longer may
+    // not.
+    alike.resize(packFirst(alike));
+    (void)packFirst(decideAlike(slowerSets(alike), ways, *policies));
+    return success();
+  }
+
+  /// Packs until one fits, the fastest first, and gives how many did not.
+  size_t packFirst(const std::vector<Alike> &alike) {
+    size_t tried = 0;
+    while (tried < alike.size() &&
+           pack(alike[tried].schedule, alike[tried].schedule.bytes) > budget)
+      ++tried;
+    return tried;
+  }
+
+  /// The steps with `sets` that take less time than the best, and no more live
+  /// bytes than there are, in order.
+  std::vector<Alike>
+  decideAlike(const std::vector<uint32_t> &sets,
+              const std::vector<problem::CommunicationChoice> &ways,
+              const problem::Candidate &policies) {
+    std::optional<Duration> before;
+    if (best)
+      before = best->total;
     const problem::RecomputeOptions &known = decider.recompute().options();
     const std::vector<std::vector<uint32_t>> choices =
-        problem::uniformChoices(problem, known);
-    std::vector<std::vector<problem::DecidedSchedule>> found(choices.size());
+        problem::uniformChoices(problem, known, sets);
+    std::vector<std::vector<Alike>> found(choices.size());
     parallelFor(choices.size(), decider.threads(), [&](size_t i) {
       for (const problem::CommunicationChoice &way : ways)
         if (auto with = decider.withOptions(choices[i], way, budget, before))
-          found[i].push_back(std::move(*with));
-      auto candidate = problem::withRecomputation(*policies, known, choices[i]);
+          found[i].push_back({sets[i], std::move(*with)});
+      auto candidate = problem::withRecomputation(policies, known, choices[i]);
       auto score = decider.score(candidate);
       if (score && score->bytes <= budget &&
           (!before || score->total < *before))
-        found[i].push_back({decider.byRule(), choices[i], std::move(candidate),
-                            score->total, score->bytes, /*room=*/0});
+        found[i].push_back({sets[i],
+                            {decider.byRule(), choices[i], std::move(candidate),
+                             score->total, score->bytes, /*room=*/0}});
     });
-    std::vector<problem::DecidedSchedule> alike;
-    for (std::vector<problem::DecidedSchedule> &some : found)
+    std::vector<Alike> alike;
+    for (std::vector<Alike> &some : found)
       std::move(some.begin(), some.end(), std::back_inserter(alike));
-    llvm::stable_sort(alike,
-                      [](auto &a, auto &b) { return a.total < b.total; });
-    for (problem::DecidedSchedule &schedule : alike)
-      if (pack(schedule, schedule.bytes) <= budget)
-        break;
-    return success();
+    llvm::stable_sort(alike, [](const Alike &a, const Alike &b) {
+      return a.schedule.total < b.schedule.total;
+    });
+    return alike;
+  }
+
+  /// The sets that are slower than one of `gaps`, which leave too many, and may
+  /// still take less time than the best.
+  std::vector<uint32_t> slowerSets(const std::vector<Alike> &gaps) const {
+    const problem::RecomputeOptions &known = decider.recompute().options();
+    int64_t blocks = llvm::count(known.chain.classOf, known.common);
+    auto number =
+        static_cast<uint32_t>(known.chain.classes[known.common].size());
+    std::vector<uint32_t> sets;
+    for (const problem::SlowerSet &slower : known.slower) {
+      auto from = llvm::find_if(
+          gaps, [&](const Alike &alike) { return alike.set == slower.option; });
+      if (from != gaps.end() &&
+          (!best || from->schedule.total + slower.more * blocks < best->total))
+        sets.push_back(number);
+      ++number;
+    }
+    return sets;
   }
 
   /// What the rule decides beside a policy, but for what is computed again.

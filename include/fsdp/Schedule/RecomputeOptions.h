@@ -47,21 +47,31 @@ struct OpOfProgram {
   Id op = kNone;
 };
 
+/// Needs the bytes of an option, and takes longer by so much in each block.
+struct SlowerSet {
+  uint32_t option = 0;
+  Duration more;
+};
+
 /// Chain and sets: set number i of class c is what option i of it computes
 /// again.
 struct RecomputeOptions {
   Blocks blocks;
   BlockChain chain;
   std::vector<std::vector<OpSet>> sets;
+  uint32_t common = 0; ///< The class with the most blocks.
+  /// Those of its sets that follow the ones of options: whatever computes a
+  /// little more again may leave fewer gaps between buffers.
+  std::vector<SlowerSet> slower;
   /// Of each of Block::ops of each block: where it is, in every program with a
   /// backward pass.
   std::vector<std::vector<std::vector<OpOfProgram>>> places;
 };
 
-/// All sets of each class that no other one beats. `base` decides about all
-/// else, and recomputes nothing of blocks. Throws fsdp::Error if the program is
-/// no chain of blocks, or `base` cannot be applied. `cost` says how long they
-/// compute; `threads` measure them.
+/// All sets of each class that no other one beats, and slower ones. `base`
+/// decides about all else, and recomputes nothing of blocks. Throws fsdp::Error
+/// if the program is no chain of blocks, or `base` cannot be applied. `cost`
+/// says how long they compute; `threads` measure them.
 RecomputeOptions recomputeOptions(const Problem &problem, const Candidate &base,
                                   Blocks blocks, const CostModel &cost,
                                   int threads = 1);
@@ -72,11 +82,12 @@ Candidate withRecomputation(const Candidate &base,
                             const RecomputeOptions &options,
                             const std::vector<uint32_t> &choice);
 
-/// Choices that are alike in all blocks, one for each set of the class with the
-/// most blocks: another class has the set that differs in the fewest ops, by
+/// A choice that is alike in all blocks for each of `sets` of the class with
+/// the most: another class has the option that differs in the fewest ops, by
 /// name.
 std::vector<std::vector<uint32_t>>
-uniformChoices(const Problem &problem, const RecomputeOptions &options);
+uniformChoices(const Problem &problem, const RecomputeOptions &options,
+               const std::vector<uint32_t> &sets);
 
 } // namespace fsdp::problem
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -323,6 +324,12 @@ public:
     members.resize(classes);
     for (uint32_t i = 0; i < options.blocks.classOf.size(); ++i)
       members[options.blocks.classOf[i]].push_back(i);
+    auto isSmaller = [](const auto &one, const auto &other) {
+      return one.size() < other.size();
+    };
+    options.common = static_cast<uint32_t>(
+        std::max_element(members.begin(), members.end(), isSmaller) -
+        members.begin());
     options.sets.resize(classes);
     options.chain.classes.resize(classes);
     options.chain.classOf = options.blocks.classOf;
@@ -345,7 +352,7 @@ public:
       }
       auto [at, isFirst] = firstWith.try_emplace(names, number);
       measureClass(number, isFirst ? SetsOfBlock(program, users, block).all()
-                                   : options.sets[at->second]);
+                                   : optionsOf(at->second));
     }
     return std::move(options);
   }
@@ -377,6 +384,12 @@ private:
     options.chain.fixed = measured.fixed;
   }
 
+  std::vector<OpSet> optionsOf(size_t number) const {
+    std::vector<OpSet> sets = options.sets[number];
+    sets.resize(options.chain.classes[number].size());
+    return sets;
+  }
+
   void measureClass(size_t number, const std::vector<OpSet> &sets) {
     const std::vector<uint32_t> &blocks = members[number];
     std::vector<BlockOption> measured(sets.size());
@@ -396,7 +409,33 @@ private:
       options.sets[number].push_back(sets[kept]);
       options.chain.classes[number].push_back(measured[kept]);
     }
+    if (number == options.common)
+      addSlower(sets, measured);
   }
+
+  /// Those that need the bytes of an option, and longer by at most one part in
+  /// kSlower.
+  void addSlower(const std::vector<OpSet> &sets,
+                 const std::vector<BlockOption> &measured) {
+    std::vector<OpSet> &all = options.sets[options.common];
+    const std::vector<BlockOption> &known =
+        options.chain.classes[options.common];
+    for (size_t i = 0; i < sets.size(); ++i)
+      for (uint32_t option = 0; option < known.size(); ++option) {
+        const BlockOption &like = known[option];
+        if (measured[i].keep != like.keep || measured[i].work != like.work ||
+            sets[i] == all[option] ||
+            like.time + like.time / kSlower < measured[i].time)
+          continue;
+        all.push_back(sets[i]);
+        options.slower.push_back(
+            {option, Duration::ofPicoseconds(measured[i].time.picoseconds() -
+                                             like.time.picoseconds())});
+        break;
+      }
+  }
+
+  static constexpr int64_t kSlower = 200;
 
   const Problem &problem;
   const Program &program;
@@ -447,20 +486,19 @@ static Names namesOf(const Problem &problem, const Program &program,
 }
 
 std::vector<std::vector<uint32_t>>
-problem::uniformChoices(const Problem &problem,
-                        const RecomputeOptions &options) {
+problem::uniformChoices(const Problem &problem, const RecomputeOptions &options,
+                        const std::vector<uint32_t> &sets) {
   const Program &program = problem.programs[options.blocks.program];
-  std::vector<size_t> members(options.sets.size());
-  std::vector<std::vector<Names>> sets(options.sets.size());
-  for (size_t i = 0; i < options.blocks.all.size(); ++i) {
-    uint32_t kind = options.chain.classOf[i];
-    if (members[kind]++ == 0)
-      for (OpSet set : options.sets[kind])
-        sets[kind].push_back(
-            namesOf(problem, program, options.blocks.all[i], set));
+  const std::vector<uint32_t> &classOf = options.chain.classOf;
+  std::vector<const Block *> blockOf(options.sets.size());
+  std::vector<std::vector<Names>> known(options.sets.size());
+  for (size_t i = 0; i < classOf.size(); ++i) {
+    uint32_t kind = classOf[i];
+    if (!std::exchange(blockOf[kind], &options.blocks.all[i]))
+      for (size_t j = 0; j < options.chain.classes[kind].size(); ++j)
+        known[kind].push_back(namesOf(problem, program, options.blocks.all[i],
+                                      options.sets[kind][j]));
   }
-  auto most = static_cast<size_t>(
-      std::max_element(members.begin(), members.end()) - members.begin());
   auto nearest = [](const std::vector<Names> &others, const Names &names) {
     std::vector<size_t> differing;
     for (const Names &other : others) {
@@ -474,12 +512,15 @@ problem::uniformChoices(const Problem &problem,
         differing.begin());
   };
   std::vector<std::vector<uint32_t>> choices;
-  for (const Names &names : sets[most]) {
+  for (uint32_t set : sets) {
+    Names names = namesOf(problem, program, *blockOf[options.common],
+                          options.sets[options.common][set]);
     std::vector<uint32_t> ofClass;
-    for (const std::vector<Names> &others : sets)
+    for (const std::vector<Names> &others : known)
       ofClass.push_back(others.empty() ? 0 : nearest(others, names));
+    ofClass[options.common] = set;
     std::vector<uint32_t> &choice = choices.emplace_back();
-    for (uint32_t kind : options.chain.classOf)
+    for (uint32_t kind : classOf)
       choice.push_back(ofClass[kind]);
   }
   return choices;

@@ -12,6 +12,7 @@
 #include "fsdp/Schedule/RecomputedValues.h"
 #include "fsdp/Schedule/StepTimes.h"
 #include <gtest/gtest.h>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -55,7 +56,7 @@ void tryChoices(ProblemCase &program, const problem::RecomputeDecider &decider,
   for (int i = 0; i < 10; ++i) {
     std::vector<uint32_t> choice;
     for (uint32_t kind : options.chain.classOf)
-      choice.push_back(random() % options.sets[kind].size());
+      choice.push_back(random() % options.chain.classes[kind].size());
     schedule::Plan plan = schedule::toPlan(
         program.problem, candidateOf(program, {}),
         problem::withRecomputation(candidateOf(program, {}), options, choice));
@@ -193,22 +194,35 @@ void tryUniform(const problem::Problem &problem,
                                   std::back_inserter(differing));
     return differing.size();
   };
-  // A block in the middle is one of the many.
-  size_t middle = options.blocks.all.size() / 2;
-  uint32_t many = options.chain.classOf[middle];
+  uint32_t many = options.common;
+  const std::vector<uint32_t> &classOf = options.chain.classOf;
+  auto first = static_cast<size_t>(
+      std::find(classOf.begin(), classOf.end(), many) - classOf.begin());
+  for (uint32_t kind : classOf)
+    EXPECT_LE(std::count(classOf.begin(), classOf.end(), kind),
+              std::count(classOf.begin(), classOf.end(), many))
+        << name;
+  std::vector<uint32_t> all(options.sets[many].size());
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(all.size(),
+            options.chain.classes[many].size() + options.slower.size())
+      << name;
   std::vector<std::vector<uint32_t>> choices =
-      problem::uniformChoices(problem, options);
-  ASSERT_EQ(choices.size(), options.sets[many].size()) << name;
+      problem::uniformChoices(problem, options, all);
+  ASSERT_EQ(choices.size(), all.size()) << name;
   EXPECT_GT(choices.size(), 4U) << name;
   for (size_t i = 0; i < choices.size(); ++i) {
-    Names alike = namesOf(middle, options.sets[many][i]);
-    EXPECT_EQ(choices[i][middle], i) << name;
+    Names alike = namesOf(first, options.sets[many][i]);
+    EXPECT_EQ(choices[i][first], i) << name;
     ASSERT_EQ(choices[i].size(), options.blocks.all.size()) << name;
     for (size_t block = 0; block < choices[i].size(); ++block) {
-      const auto &sets = options.sets[options.chain.classOf[block]];
-      size_t least = SIZE_MAX;
-      for (problem::OpSet set : sets)
-        least = std::min(least, difference(alike, namesOf(block, set)));
+      uint32_t kind = classOf[block];
+      const auto &sets = options.sets[kind];
+      size_t least = kind == many ? 0 : SIZE_MAX;
+      for (size_t option = 0; option < options.chain.classes[kind].size();
+           ++option)
+        least =
+            std::min(least, difference(alike, namesOf(block, sets[option])));
       EXPECT_EQ(difference(alike, namesOf(block, sets.at(choices[i][block]))),
                 least)
           << name << ", block " << block;
