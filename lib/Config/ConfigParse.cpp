@@ -242,6 +242,9 @@ static void checkBounds(const ConfigOption &option, const Value &value,
   if (number < option.min)
     throw Error(origin + ": " + option.name + ": expected at least " +
                 boundText(option.min) + ", got " + quoted(value));
+  if (option.isBelowMax && number >= option.max)
+    throw Error(origin + ": " + option.name + ": expected less than " +
+                boundText(option.max) + ", got " + quoted(value));
   if (number > option.max)
     throw Error(origin + ": " + option.name + ": expected at most " +
                 boundText(option.max) + ", got " + quoted(value));

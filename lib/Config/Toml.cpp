@@ -9,8 +9,12 @@
 
 using namespace fsdp;
 
+/// Far more than anybody writes: a device may have no end.
+static constexpr size_t kMostBytes = size_t(64) << 20;
+
 toml::table fsdp::parseToml(const std::string &path, const std::string &what) {
-  return parseTomlText(readWholeFile(path, what), path);
+  return parseTomlText(readWholeFile(path, what, FileKind::Any, kMostBytes),
+                       path);
 }
 
 toml::table fsdp::parseTomlText(const std::string &text,

@@ -88,11 +88,10 @@ static int64_t statedRanks(const CompileCommand &options,
 // What it is compiled with
 //===----------------------------------------------------------------------===//
 
-/// The source of another target than the first asks for that target, too.
 static const rt::Target &targetOf(const CompileCommand &options) {
-  bool isImplied = options.emit == Stage::Source &&
-                   *options.sourceOf != *rt::allTargets().front();
-  return isImplied ? *options.sourceOf : *options.target;
+  if (options.target)
+    return *options.target;
+  return options.emit == Stage::Source ? *options.sourceOf : rt::kCpuTarget;
 }
 
 /// The runtime's files beside the tool: in the build tree or installed.

@@ -33,10 +33,11 @@ class Explainer {
 public:
   Explainer(const PlanTrials &trials, const problem::Problem &problem,
             problem::Candidate given, const simulation::Costs &costs,
-            int64_t budget, bool mayKeep)
+            const CompileOptions &options)
       : trials(trials), problem(problem), packed(problem),
-        base(std::move(given)), costs(costs), budget(budget),
-        schedules(problem, base, costs, "train", mayKeep),
+        base(std::move(given)), costs(costs),
+        budget(options.pipeline.memoryBudget), machine(options.compile.machine),
+        schedules(problem, base, costs, "train", decidesResharding(options)),
         decider(schedules.recompute()) {}
 
   /// Explains `found`, or what is found in the budget. Nothing after an error.
@@ -262,14 +263,9 @@ private:
   }
 
   void appendNotes() {
-    const std::string &name = costs.model.machine().name;
-    std::string machine;
-    if (name != CompileOptions().compile.machine)
-      machine =
-          " --compile.machine " +
-          (llvm::is_contained(builtInMachines(), name) ? name : "FILE.toml");
     appendFormat(text,
-                 "\nto compile it: --compile.plan auto%s --memory-budget %lld; "
+                 "\nto compile it: --compile.plan auto --compile.machine %s "
+                 "--memory-budget %lld; "
                  "a GPU also holds CUDA's context and NCCL's buffers, beside "
                  "the arena\n",
                  machine.c_str(), static_cast<long long>(budget));
@@ -281,6 +277,7 @@ private:
   problem::Candidate base;
   const simulation::Costs &costs;
   int64_t budget;
+  const std::string machine; ///< Name or path.
   problem::ScheduleDecider schedules;
   const problem::RecomputeDecider &decider;
   std::vector<Row> rows; ///< Of policies, "none" first.
@@ -306,9 +303,7 @@ llvm::Expected<std::string> fsdp::explainPlan(ModuleOp module,
   if (!planning)
     return planning.takeError();
   const Planning &from = **planning;
-  Explainer explainer(from.trials, from.problem, from.byRule, costs,
-                      options.pipeline.memoryBudget,
-                      decidesResharding(options));
+  Explainer explainer(from.trials, from.problem, from.byRule, costs, options);
   std::optional<std::string> text = explainer.run(std::move(found));
   if (!text)
     return alreadyPrinted();

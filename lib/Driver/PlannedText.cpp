@@ -40,6 +40,22 @@ llvm::Error fsdp::checkOptionsOfSchedule(const Request &request) {
   return haveNoEffect(request.forPasses, "schedule");
 }
 
+llvm::Error fsdp::checkOptionsOfGraph(Request request) {
+  if (request.input.empty())
+    return llvm::Error::success();
+  std::vector<std::string> names = {"--mesh", "--plan", "--programs-only"};
+  for (const ConfigOption &option : pipelineOptions(request.config))
+    names.push_back("--" + option.name);
+  llvm::erase_if(request.forPasses, [&](const std::string &name) {
+    return llvm::is_contained(names, name);
+  });
+  if (request.forPasses.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(llvm::join(request.forPasses, ", ") +
+                                 ": no effect on an INPUT, which states its "
+                                 "own sizes; its mesh is --mesh");
+}
+
 /// The settings that both passes before a schedule and lowering read, or
 /// lowering alone.
 static std::vector<ConfigOption> loweringOptions(CompileOptions &options) {

@@ -274,9 +274,10 @@ llvm::Error Compilation::runPasses() {
                : llvm::Error::success();
   }
   bool isScheduled = isSchedule(*module);
+  if (llvm::Error error = isScheduled ? checkOptionsOfSchedule(request)
+                                      : checkOptionsOfGraph(request))
+    return error;
   if (isScheduled) {
-    if (llvm::Error error = checkOptionsOfSchedule(request))
-      return error;
     if (isWanted(Stage::Graph)) // It is printed as it is.
       return llvm::Error::success();
     if (llvm::Error error = takeLowering(*module, options))
@@ -536,7 +537,7 @@ llvm::Error Compilation::readUnplanned() {
   if (isPlannedExec(*module))
     return checkOptionsOfExecText(request);
   return isSchedule(*module) ? checkOptionsOfSchedule(request)
-                             : llvm::Error::success();
+                             : checkOptionsOfGraph(request);
 }
 
 Expected<std::string> Compilation::explain(const simulation::Costs &costs) {

@@ -389,7 +389,8 @@ int fsdp::openToRead(const std::string &path, const std::string &what,
 }
 
 std::string fsdp::readWholeFile(const std::string &path,
-                                const std::string &what, FileKind kind) {
+                                const std::string &what, FileKind kind,
+                                size_t most) {
   std::string text;
   int descriptor = openToRead(path, what, kind);
   FileCall call("read", path);
@@ -398,7 +399,8 @@ std::string fsdp::readWholeFile(const std::string &path,
   struct stat status = {};
   fstat(descriptor, &status);
   size_t room = std::max<size_t>(static_cast<size_t>(status.st_size) + 1, 4096);
-  for (size_t size = 0; count > 0; size += static_cast<size_t>(count)) {
+  size_t size = 0;
+  for (; count > 0 && size <= most; size += static_cast<size_t>(count)) {
     text.resize(std::max(2 * size, room));
     do
       count = read(descriptor, text.data() + size, text.size() - size);
@@ -410,5 +412,8 @@ std::string fsdp::readWholeFile(const std::string &path,
   close(descriptor);
   if (count < 0)
     failToRead(path, what, std::strerror(error));
+  if (size > most)
+    failToRead(path, what,
+               ("it has more than " + std::to_string(most) + " bytes").c_str());
   return text;
 }

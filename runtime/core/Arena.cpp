@@ -58,12 +58,13 @@ std::string Arena::create(uint64_t size, const World &world) {
   // Sharing memory takes all ranks.
   if (!job::everyone(problem.empty()))
     return problem.empty() ? "another rank has too little memory" : problem;
-  if (world.size > 1 && wantsSharedMemory() && createShared(world))
+  std::string why;
+  if (world.size > 1 && wantsSharedMemory() && createShared(world, why))
     return {};
   if (world.size > 1 && !job::usesMPI())
     return "the ranks of this machine cannot share arenas of " +
-           std::to_string(mapped) + " bytes; start them with 'mpirun -n " +
-           std::to_string(world.size) +
+           std::to_string(mapped) + " bytes" + why +
+           "; start them with 'mpirun -n " + std::to_string(world.size) +
            " fsdp-run …', whose ranks send each other messages";
   void *p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -108,13 +109,20 @@ std::byte *Arena::makeSegment() {
 
 /// Every rank of the node must succeed, or none shares: the transport of a
 /// channel has to be the same on both of its sides.
-bool Arena::createShared(const World &world) {
+bool Arena::createShared(const World &world, std::string &why) {
   fd = memfd_create("fsdp-arena", MFD_CLOEXEC);
   if (fd >= 0 && ftruncate(fd, off_t(mapped)) == 0)
     own = mapFile(fd, mapped);
   if (!own)
     own = makeSegment();
-  if (job::everyone(own) && job::everyone(mapPeers(world))) {
+  int error = own ? 0 : errno;
+  auto mapsPeers = [&] {
+    errno = 0;
+    bool mapped = mapPeers(world);
+    error = mapped ? 0 : errno;
+    return mapped;
+  };
+  if (job::everyone(own) && job::everyone(mapsPeers())) {
     std::memset(own, 0, mapped);
     // Nobody may use a control word before it is zero.
     barrier();
@@ -130,6 +138,8 @@ bool Arena::createShared(const World &world) {
   if (fd >= 0)
     close(fd);
   fd = segment = -1;
+  if (error != 0)
+    why = std::string(" (") + std::strerror(error) + ")";
   return false;
 }
 
@@ -158,17 +168,20 @@ bool Arena::mapPeers(const World &world) {
   peers.assign(size_t(world.size), nullptr);
   peers[size_t(world.rank)] = own;
   bool good = true;
+  int error = 0;
   for (int r = 0; r < world.size && good; ++r) {
     if (r == world.rank || !sameNode[size_t(r)])
       continue;
     // All have the same: their limits are those of one launcher.
     bool isSame = (all[size_t(r)].segment < 0) == (segment < 0);
     std::byte *p = isSame ? mapPeer(all[size_t(r)], mapped) : nullptr;
+    error = isSame && !p ? errno : 0;
     peers[size_t(r)] = p;
     // Another process may have this pid in another namespace.
     good = p && std::memcmp(p, &all[size_t(r)].nonce, sizeof(int64_t)) == 0;
   }
   // No rank clears its nonce before all have looked at it.
   barrier();
+  errno = error;
   return good;
 }

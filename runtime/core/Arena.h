@@ -40,7 +40,8 @@ public:
   static_assert(kHeartbeatAt < kControlBytes);
 
 private:
-  bool createShared(const World &world);
+  /// Fails with the reason in `why`.
+  bool createShared(const World &world, std::string &why);
   std::byte *makeSegment();
   bool mapPeers(const World &world);
 

@@ -104,7 +104,8 @@ public:
       : path(path), bytes(bytes) {}
 
   std::vector<TensorView>
-  read(const std::function<bool(const std::string &)> &isLeftOut);
+  read(const std::function<bool(const std::string &)> &isLeftOut,
+       std::map<std::string, std::string> &said);
 
 private:
   /// Bytes of a tensor, from the end of the header.
@@ -216,13 +217,15 @@ void HeaderReader::checkNoHoles(std::vector<Place> places) const {
 }
 
 std::vector<TensorView>
-HeaderReader::read(const std::function<bool(const std::string &)> &isLeftOut) {
+HeaderReader::read(const std::function<bool(const std::string &)> &isLeftOut,
+                   std::map<std::string, std::string> &said) {
   json header = parseHeader();
   std::vector<TensorView> tensors;
   std::vector<Place> places;
   for (auto &[name, entry] : header.items()) {
     if (name == "__metadata__") {
       checkMetadata(entry);
+      entry.get_to(said);
       continue;
     }
     try {
@@ -241,7 +244,7 @@ SafetensorsFile::SafetensorsFile(
     const std::string &path, FileKind kind,
     const std::function<bool(const std::string &)> &isLeftOut)
     : file(path, "the tensors in", kind),
-      views(HeaderReader(path, file.bytes()).read(isLeftOut)) {}
+      views(HeaderReader(path, file.bytes()).read(isLeftOut, said)) {}
 
 std::string_view SafetensorsFile::header() const {
   uint64_t length; // has been checked

@@ -354,6 +354,25 @@ static void copyPiece(const RangeInfo &range, const ShardView &view,
                    });
 }
 
+/// Throws if the file that `name` leads to has the parts of another rank, as
+/// dump() notes them.
+static void checkParts(const SafetensorsFile &file, const std::string &name,
+                       const World &place) {
+  auto said = [&](const char *key, int own) {
+    auto at = file.metadata().find(key);
+    return at == file.metadata().end() ? std::to_string(own) : at->second;
+  };
+  std::string rank = said("rank", place.rank),
+              ranks = said("ranks", place.size);
+  if (rank == std::to_string(place.rank) && ranks == std::to_string(place.size))
+    return;
+  throw Error(name + ": it has the parts of rank " + printableLine(rank) +
+              " of " + printableLine(ranks) + ", and this is rank " +
+              std::to_string(place.rank) + " of " + std::to_string(place.size) +
+              "; name the file as --dump was given it, of which each rank "
+              "takes its own");
+}
+
 bool Rank::load(const std::string &path, bool wholeBatch) {
   std::string name = fileToLoad(path, place.rank);
   SafetensorsFile file(name);
@@ -369,6 +388,8 @@ bool Rank::load(const std::string &path, bool wholeBatch) {
         (tensor.shape != range.full && tensor.shape != range.shape))
       throw Error(path + ": '" + tensor.name +
                   "' has another type or shape than in the artifact");
+    if (tensor.shape != range.full)
+      checkParts(file, name, place);
     ShardView view = manifest().shardView(range, place.rank);
     auto fill = [&](std::byte *piece, uint64_t first, uint64_t bytes) {
       copyPiece(range, view, tensor, piece, first, bytes);

@@ -185,6 +185,10 @@ void Reporter::writeSummary() {
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   if (!curve.losses.empty()) // of this run or one before it
     writeFileAtomically(folder + "/loss.svg", run.draw(curve));
+  const std::string &lines = run.config.metrics.jsonl;
+  if (!lines.empty() && !std::filesystem::exists(folder + "/" + lines))
+    throw Error("'" + folder + "/" + lines +
+                "' was removed while the run wrote it; its lines are lost");
 }
 
 void Reporter::tellWritten() const {

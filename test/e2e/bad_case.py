@@ -11,4 +11,4 @@ class Case:
     lines: int = 1  # of stderr, at most; more where notes give the place
     environment: dict = dataclasses.field(default_factory=dict)
     disturb: typing.Callable = None  # does harm to the running process
-    has_steps: bool = False  # which a failed run must keep
+    kept: tuple = ()  # what a failed run must keep

@@ -67,8 +67,7 @@ def run_case(case, work):
     if seconds > SECONDS:
         problems.append(f"took {seconds:.1f} s")
     left = [path for path in listing(folder) if path != f"{folder}/tmp"]
-    kept = [f"{folder}/outputs", f"{folder}/outputs/metrics.jsonl"]
-    if left != (kept if case.has_steps else []):
+    if sorted(left) != sorted(f"{folder}/{name}" for name in case.kept):
         problems.append(f"left {left}")
     return problems, f"{seconds:.1f} s\n{errors}"
 

@@ -1,5 +1,6 @@
 """The cases of bad_input.py that a run meets: what is wrong, and what is said
 about it."""
+import glob
 import os
 import shutil
 import signal
@@ -55,6 +56,17 @@ def hide_library(given, name):
     return f"{copy}/bin/fsdp-run"
 
 
+def wait_for_steps(process):
+    """False if the job has ended before its second, which the caller will not like."""
+    steps = 0
+    while steps < 2:
+        line = process.stdout.readline()
+        if not line:
+            return False
+        steps += line.startswith("step:")
+    return True
+
+
 def signal_rank(rank, number):
     """Sends a signal to one rank in the middle of its training."""
     def process_of(folder):
@@ -65,12 +77,8 @@ def signal_rank(rank, number):
         raise ProcessLookupError(f"there is no rank {rank}")
 
     def apply(process, folder):
-        steps = 0
-        while steps < 2:
-            line = process.stdout.readline()
-            if not line:
-                return  # The job has ended, which the caller will not like.
-            steps += line.startswith("step:")
+        if not wait_for_steps(process):
+            return
         os.kill(process_of(folder), number)
     return apply
 
@@ -229,7 +237,7 @@ def run_cases(given, run):
                r"without control characters")
     yield Case("not-finite", run(artifact, "--optimizer.lr", "1e30"),
                r"step \d+: the .* is not finite; the run was stopped",
-               has_steps=True)
+               kept=STEPS)
 
 
 def metrics_cases(given, run):
@@ -314,19 +322,34 @@ def load_cases(given, run):
                r"program 'train': a token is outside the vocabulary")
 
 
+STEPS = ("outputs", "outputs/metrics.jsonl")
+
+
+def remove_metrics(process, folder):
+    """After two steps."""
+    wait_for_steps(process)
+    [path] = glob.glob(f"{folder}/**/metrics.jsonl", recursive=True)
+    os.remove(path)
+
+
 def death_cases(given, run):
     long = run(f"{given}/artifact", "--training.steps", "100000",
                "--metrics.log_freq", "1")
     yield Case("rank-killed", long,
                r"rank 1 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(1, signal.SIGKILL), has_steps=True)
+               r"stopped", disturb=signal_rank(1, signal.SIGKILL), kept=STEPS)
     yield Case("first-rank-killed", long,
                r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
-               r"stopped", disturb=signal_rank(0, signal.SIGKILL), has_steps=True)
+               r"stopped", disturb=signal_rank(0, signal.SIGKILL), kept=STEPS)
+    yield Case("metrics-removed", run(f"{given}/artifact", "--training.steps", "500",
+                                      "--metrics.log_freq", "1"),
+               r"rank 0: '.*metrics.jsonl' was removed while the run wrote it; its lines "
+               r"are lost", disturb=remove_metrics,
+               kept=("outputs", "outputs/loss.svg", "outputs/summary.json"))
     yield Case("rank-hangs", long,
                r'rank \d: \w+ ".*" \(number \d+ of .*\) on stream \w+ has not ended within 4 s',
                environment={"FSDP_TIMEOUT": "4"},
-               disturb=signal_rank(1, signal.SIGSTOP), has_steps=True)
+               disturb=signal_rank(1, signal.SIGSTOP), kept=STEPS)
 
 
 def all_run_cases(given, run):

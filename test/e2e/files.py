@@ -292,6 +292,18 @@ def check_dump_in_new_folder(artifact, ranks):
           set(os.listdir(f"{place}/run")), "the dump is not in the new folder")
 
 
+def check_full_of_a_checkpoint(artifact):
+    """What does not fit into a buffer meets the full disk before the end."""
+    saved = folder("saved")
+    succeed(["fsdp-run", artifact, "--training.dataset_path", text,
+             "--training.steps", "2", "--lr_scheduler.warmup_steps", "1",
+             "--checkpoint.enable", "true", "--job.dump_folder", saved])
+    check_full(["fsdp-checkpoint", "inspect", f"{saved}/checkpoint", "--json"],
+               "fsdp-checkpoint: cannot write standard output")
+    check_full(["fsdp-checkpoint", "--help"],
+               "fsdp-checkpoint: cannot write standard output: No space left")
+
+
 def check_name_that_is_no_text(artifact):
     """A folder's name may be any bytes; the picture is XML all the same."""
     place = folder("name")
@@ -378,6 +390,8 @@ def main():
                    "fsdp-run: cannot write standard output: No space left on "
                    "device")
         check_stops(artifact, ranks)
+        if ranks == 1:
+            check_full_of_a_checkpoint(artifact)
         check_dump_in_new_folder(artifact, ranks)
     print(f"{checks} ways to write, all good")
 

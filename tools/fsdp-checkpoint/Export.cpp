@@ -39,6 +39,12 @@ std::function<int()> checkpoint::declareExport(CLI::App &app) {
                  "size of a file, at most: 5GB, 500MB, 2GiB or bytes; a larger "
                  "tensor gets a file of its own")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      // Before it, which takes a negative number for a huge one.
+      ->transform([](const std::string &size) {
+        if (!size.empty() && size.front() == '-')
+          throw CLI::ValidationError("a size is not negative");
+        return size;
+      })
       ->check([](const std::string &bytes) {
         return bytes == "0" ? std::string("a file has room for a byte or more")
                             : std::string();

@@ -63,18 +63,21 @@ static int runCommand(int argc, char **argv) {
     sub->callback([&chosen, run = command.declare(*sub)] { chosen = run; });
   }
   checkCommand(argc, argv);
+  int status = 0;
   try {
     app.parse(argc, argv);
+    status = chosen();
   } catch (const CLI::CallForHelp &help) {
-    return app.exit(help);
+    status = app.exit(help);
   } catch (const CLI::ParseError &error) {
     throw Error(std::string(error.what()) + " (see fsdp-checkpoint --help)");
   }
-  int status = chosen();
-  // A full disk behind standard output must not look like success.
-  if (std::fflush(stdout) != 0)
-    throw Error(std::string("cannot write standard output: ") +
-                std::strerror(errno));
+  // A full disk behind standard output must not look like success, nor if only
+  // what came before the last lines met it.
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    throw Error(std::string("cannot write standard output") +
+                (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
   return status;
 }
 

@@ -253,7 +253,8 @@ static CompileCommand compileCommand(const char *argv0,
   options.programsOnly = ifGiven(programsOnly);
   options.plan = ifGiven(planFile);
   options.memoryBudget = ifGiven(memoryBudget);
-  options.target = target;
+  if (target.getNumOccurrences())
+    options.target = target;
   options.gpu = gpu;
   options.workspaces = workspaces;
   options.cxx = cxx;

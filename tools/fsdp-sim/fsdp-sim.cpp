@@ -121,8 +121,9 @@ static cl::opt<std::string> memoryBudget(
     cl::cat(category));
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("NAME|FILE.toml"),
-    cl::desc("The machine, by name (--list) or path (default h100); also that "
-             "of compile.plan = auto, unless --compile.machine names another"),
+    cl::desc("The machine, by name (--list) or path (default "
+             "compile.machine, which is h100 unless it is set); also that of "
+             "compile.plan = auto, unless --compile.machine names another"),
     cl::init("h100"), cl::cat(category));
 static cl::opt<std::string> profileName(
     "profile", cl::value_desc("NAME|FILE.toml"),
@@ -257,19 +258,31 @@ static std::optional<Sums> statedSums() {
   return sums.getNumOccurrences() ? std::optional<Sums>(sums) : std::nullopt;
 }
 
+/// The machine that is simulated, by name or path.
+static std::string machineOf(const Request &request) {
+  return machineName.getNumOccurrences() ? machineName.getValue()
+                                         : request.config.compile.machine;
+}
+
 static llvm::Error explainBudget(const char *argv0,
                                  std::vector<std::string> settings) {
   if (!problemPath.empty() || wantJson || wantAll || !tracePath.empty())
     throw Error("--explain goes without --problem, --json, --all and --trace: "
                 "it is a page about a model");
-  Machine machine = loadMachine(machineName);
-  CostModel model(machine, loadProfile(profileName));
-  if (!memoryBudget.getNumOccurrences())
-    memoryBudget.addOccurrence(0, "memory-budget",
-                               std::to_string(machine.device.memoryBytes));
+  SoftwareProfile profile = loadProfile(profileName);
+  bool hasBudget = memoryBudget.getNumOccurrences() != 0;
+  if (!hasBudget) // The machine's memory, when that is known.
+    memoryBudget.addOccurrence(0, "memory-budget", "1GiB");
   settings.push_back("--compile.plan=auto");
+  Request request = requestOf(argv0, std::move(settings));
+  // The page is about one machine, which its plan is decided for.
+  request.config.compile.machine = machineOf(request);
+  Machine machine = loadMachine(request.config.compile.machine);
+  if (!hasBudget)
+    request.config.pipeline.memoryBudget = machine.device.memoryBytes;
+  CostModel model(std::move(machine), std::move(profile));
   llvm::Expected<std::string> page =
-      explain(requestOf(argv0, std::move(settings)), {model, statedSums()});
+      explain(std::move(request), {model, statedSums()});
   if (!page)
     return page.takeError();
   writeFileAtomically(outputPath, *page);
@@ -350,23 +363,28 @@ static void decideForMachine(std::vector<std::string> &settings) {
     settings.push_back("--compile.machine=" + machineName.getValue());
 }
 
+/// Sets `machine` to the one that is simulated.
 static llvm::Expected<PlannedProblem>
-planModel(const char *argv0, std::vector<std::string> settings) {
+planModel(const char *argv0, std::vector<std::string> settings,
+          std::string &machine) {
   decideForMachine(settings);
   Request request = requestOf(argv0, std::move(settings));
   checkBudget(request.decidesPlan);
+  machine = machineOf(request);
+  (void)loadMachine(machine); // It is named wrongly before anything is planned.
   return planProblem(std::move(request));
 }
 
 static llvm::Error simulateStep(const char *argv0,
                                 std::vector<std::string> settings) {
-  // What costs nothing is checked first.
-  CostModel model(loadMachine(machineName), loadProfile(profileName));
+  std::string machine = machineName;
+  SoftwareProfile profile = loadProfile(profileName);
   llvm::Expected<PlannedProblem> what =
-      problemPath.empty() ? planModel(argv0, std::move(settings))
+      problemPath.empty() ? planModel(argv0, std::move(settings), machine)
                           : llvm::Expected<PlannedProblem>(readProblem());
   if (!what)
     return what.takeError();
+  CostModel model(loadMachine(machine), std::move(profile));
   simulation::Costs costs{model, statedSums()};
   simulation::StepResult step = simulation::simulate(
       what->problem, what->candidate, stepName.getValue(), costs);

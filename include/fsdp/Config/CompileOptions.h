@@ -208,8 +208,10 @@ struct CompileOptions {
           .inTorchtitan("8e-4");
       table.decide(Decides::Passes);
       table.add("optimizer.beta1", beta1, 0, 1, "decay of the first moment")
+          .belowMax()
           .inTorchtitan("0.9");
       table.add("optimizer.beta2", beta2, 0, 1, "decay of the second moment")
+          .belowMax()
           .inTorchtitan("0.95");
       table
           .add("optimizer.eps", eps, 0, 1,

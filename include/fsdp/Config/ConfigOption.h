@@ -51,7 +51,8 @@ struct ConfigOption {
   /// Of an enumeration, a text, or each of a list; empty: any.
   std::vector<std::string> choices;
   Decides decides;
-  bool isLine = false; // a string that must be one plain line
+  bool isLine = false;     // a string that must be one plain line
+  bool isBelowMax = false; // `max` itself is too much
   std::optional<InTorchtitan> torchtitan = std::nullopt;
 
   /// The present value as canonical text; "unset" for an empty optional.
@@ -62,6 +63,10 @@ struct ConfigOption {
   void inTorchtitan(std::string standard, std::string note = "",
                     std::string instead = "") {
     torchtitan = {std::move(standard), std::move(note), std::move(instead)};
+  }
+  ConfigOption &belowMax() {
+    isBelowMax = true;
+    return *this;
   }
   /// Whether an artifact depends on it.
   bool isCompiled() const {

@@ -64,6 +64,8 @@ public:
 
   /// Those that are not left out.
   const std::vector<TensorView> &tensors() const { return views; }
+  /// What the writer said beside the tensors.
+  const std::map<std::string, std::string> &metadata() const { return said; }
   /// The whole file.
   std::string_view bytes() const { return file.bytes(); }
   /// What stands before the bytes of tensors, as beginSafetensors makes it.
@@ -71,6 +73,7 @@ public:
 
 private:
   MappedFile file;
+  std::map<std::string, std::string> said;
   std::vector<TensorView> views;
 };
 

@@ -26,7 +26,8 @@ struct CompileCommand {
   std::optional<bool> programsOnly;
   std::optional<std::string> plan;
   std::optional<std::string> memoryBudget;
-  const rt::Target *target = &rt::kCpuTarget;
+  /// Null: the CPU, or where another target's source is wanted, that one.
+  const rt::Target *target = nullptr;
   std::string gpu; // architecture
   /// Whose workspace sizes; empty: the target's.
   std::string workspaces;

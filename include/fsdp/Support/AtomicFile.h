@@ -98,9 +98,10 @@ enum class FileKind { Any, Regular };
 /// "the index". Throws fsdp::Error.
 int openToRead(const std::string &path, const std::string &what, FileKind kind);
 
-/// A whole file. Throws fsdp::Error.
+/// A whole file of at most so many bytes. Throws fsdp::Error.
 std::string readWholeFile(const std::string &path, const std::string &what,
-                          FileKind kind = FileKind::Any);
+                          FileKind kind = FileKind::Any,
+                          size_t most = SIZE_MAX);
 
 } // namespace fsdp
 
