@@ -9,7 +9,8 @@
 
 using namespace fsdp;
 
-/// Far more than anybody writes: a device may have no end.
+/// Far more than anybody writes. A description may come from a pipe, whose size
+/// is not known before, and a device may have no end.
 static constexpr size_t kMostBytes = size_t(64) << 20;
 
 toml::table fsdp::parseToml(const std::string &path, const std::string &what) {

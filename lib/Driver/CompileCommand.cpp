@@ -341,9 +341,9 @@ static void setConfig(Request &request, const CompileCommand &options,
   ParamDtype stated = config.training.mixedPrecisionParam;
   int64_t jobRanks = statedRanks(options, config, errors);
   std::string note = resolveConfig(config, jobRanks, errors);
-  checkReshardRanks(config, errors);
   bool isTraced = options.input.empty();
   if (isTraced) {
+    checkReshardRanks(config, errors);
     checkModel(options.tool, config, errors);
     checkLossChunks(config, errors);
     checkComputeCopy(config, errors);

@@ -300,8 +300,8 @@ private:
     return alike;
   }
 
-  /// The sets that are slower than one of `gaps`, which leave too many, and may
-  /// still take less time than the best.
+  /// The sets that are slower than one of `gaps`, which leave too many, and
+  /// would take less time than the best where nothing hides what they add.
   std::vector<uint32_t> slowerSets(const std::vector<Alike> &gaps) const {
     const problem::RecomputeOptions &known = decider.recompute().options();
     int64_t blocks = llvm::count(known.chain.classOf, known.common);

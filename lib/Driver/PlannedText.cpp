@@ -40,18 +40,15 @@ llvm::Error fsdp::checkOptionsOfSchedule(const Request &request) {
   return haveNoEffect(request.forPasses, "schedule");
 }
 
-llvm::Error fsdp::checkOptionsOfGraph(Request request) {
-  if (request.input.empty())
-    return llvm::Error::success();
-  std::vector<std::string> names = {"--mesh", "--plan", "--programs-only"};
-  for (const ConfigOption &option : pipelineOptions(request.config))
-    names.push_back("--" + option.name);
-  llvm::erase_if(request.forPasses, [&](const std::string &name) {
-    return llvm::is_contained(names, name);
+llvm::Error fsdp::checkOptionsOfGraph(const Request &request) {
+  std::vector<std::string> names = request.forPasses;
+  llvm::erase_if(names, [](StringRef name) {
+    return name != "--ranks" && !name.starts_with("--model.") &&
+           !(name.starts_with("--parallelism.") && name.ends_with("_degree"));
   });
-  if (request.forPasses.empty())
+  if (request.input.empty() || names.empty())
     return llvm::Error::success();
-  return llvm::createStringError(llvm::join(request.forPasses, ", ") +
+  return llvm::createStringError(llvm::join(names, ", ") +
                                  ": no effect on an INPUT, which states its "
                                  "own sizes; its mesh is --mesh");
 }

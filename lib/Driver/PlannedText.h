@@ -23,9 +23,9 @@ bool isSchedule(mlir::ModuleOp module);
 llvm::Error checkOptionsOfExecText(const Request &request);
 llvm::Error checkOptionsOfSchedule(const Request &request);
 
-/// The error of a request that states sizes or a mesh beside a text of a
-/// model, which has its own.
-llvm::Error checkOptionsOfGraph(Request request);
+/// The error of a request that states sizes or ranks beside a text of a model,
+/// which has its own sizes and takes its mesh from --mesh.
+llvm::Error checkOptionsOfGraph(const Request &request);
 
 /// Writes on a schedule what lowering it needs of the settings, and takes it
 /// back into the settings. A text that states too little, or what no setting

@@ -398,10 +398,11 @@ std::string fsdp::readWholeFile(const std::string &path,
   // A byte more than a regular file has, so that its end is seen at once.
   struct stat status = {};
   fstat(descriptor, &status);
-  size_t room = std::max<size_t>(static_cast<size_t>(status.st_size) + 1, 4096);
+  size_t room = std::max<size_t>(
+      std::min(static_cast<size_t>(status.st_size), most) + 1, 4096);
   size_t size = 0;
   for (; count > 0 && size <= most; size += static_cast<size_t>(count)) {
-    text.resize(std::max(2 * size, room));
+    text.resize(std::max(2 * size, room)); // so at most twice `most`
     do
       count = read(descriptor, text.data() + size, text.size() - size);
     while (count < 0 && errno == EINTR);

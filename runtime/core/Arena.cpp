@@ -118,9 +118,9 @@ bool Arena::createShared(const World &world, std::string &why) {
   int error = own ? 0 : errno;
   auto mapsPeers = [&] {
     errno = 0;
-    bool mapped = mapPeers(world);
-    error = mapped ? 0 : errno;
-    return mapped;
+    bool areMapped = mapPeers(world);
+    error = areMapped ? 0 : errno;
+    return areMapped;
   };
   if (job::everyone(own) && job::everyone(mapsPeers())) {
     std::memset(own, 0, mapped);

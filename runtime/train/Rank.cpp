@@ -369,8 +369,10 @@ static void checkParts(const SafetensorsFile &file, const std::string &name,
   throw Error(name + ": it has the parts of rank " + printableLine(rank) +
               " of " + printableLine(ranks) + ", and this is rank " +
               std::to_string(place.rank) + " of " + std::to_string(place.size) +
-              "; name the file as --dump was given it, of which each rank "
-              "takes its own");
+              (ranks == std::to_string(place.size)
+                   ? "; name the file as --dump was given it, of which each "
+                     "rank takes its own"
+                   : "; a dump of parts goes with as many ranks"));
 }
 
 bool Rank::load(const std::string &path, bool wholeBatch) {

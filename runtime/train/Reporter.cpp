@@ -7,6 +7,7 @@
 #include "runtime/report/Console.h"
 #include "runtime/report/LossUnit.h"
 #include <cmath>
+#include <filesystem>
 
 using namespace fsdp;
 using namespace fsdp::rt;
@@ -165,6 +166,7 @@ void Reporter::endStopped(const std::string &why, int64_t done, int64_t skipped,
   summary["interrupted"] = why;
   writeSummary();
   tellWritten();
+  requireMetrics();
 }
 
 void Reporter::writeSample(const std::string &text) {
@@ -185,10 +187,6 @@ void Reporter::writeSummary() {
   writeFileAtomically(folder + "/summary.json", summary.dump(2) + "\n");
   if (!curve.losses.empty()) // of this run or one before it
     writeFileAtomically(folder + "/loss.svg", run.draw(curve));
-  const std::string &lines = run.config.metrics.jsonl;
-  if (!lines.empty() && !std::filesystem::exists(folder + "/" + lines))
-    throw Error("'" + folder + "/" + lines +
-                "' was removed while the run wrote it; its lines are lost");
 }
 
 void Reporter::tellWritten() const {
@@ -199,7 +197,23 @@ void Reporter::tellWritten() const {
                curve.losses.empty() ? "" : "loss.svg, "));
   if (hasSample)
     print(", sample.txt");
-  if (!run.config.metrics.jsonl.empty())
+  if (hasMetricsFile())
     print(", " + run.config.metrics.jsonl);
   print("\n");
+}
+
+bool Reporter::hasMetricsFile() const {
+  std::error_code error; // what cannot be looked at is not there
+  const std::string &name = run.config.metrics.jsonl;
+  return !name.empty() &&
+         std::filesystem::exists(run.config.job.dumpFolder + "/" + name, error);
+}
+
+void Reporter::requireMetrics() const {
+  bool hasWritten = metrics && !metrics->records().empty() &&
+                    !run.config.metrics.jsonl.empty();
+  if (run.isFirst && hasWritten && !hasMetricsFile())
+    throw Error("'" + run.config.job.dumpFolder + "/" +
+                run.config.metrics.jsonl +
+                "' was removed while the run wrote it; its lines are lost");
 }

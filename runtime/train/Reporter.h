@@ -60,9 +60,12 @@ public:
   void writeSummary();
   /// Which files are written.
   void tellWritten() const;
+  /// Throws fsdp::Error if somebody has removed the lines of this run.
+  void requireMetrics() const;
 
 private:
   std::vector<SourceLoss> sourcesOf(const HeldOutScore &score) const;
+  bool hasMetricsFile() const;
 
   Run run;
   std::unique_ptr<Metrics> metrics;

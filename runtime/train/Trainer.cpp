@@ -102,4 +102,5 @@ void Trainer::run() {
     reporter.writeSummary();
   reporter.tellWritten();
   checkpoints.requireLast(steps.done());
+  reporter.requireMetrics();
 }

@@ -308,6 +308,14 @@ def load_cases(given, run):
     yield load("load-shape",
                encoded({"norm.weight": entry(0, 16)}, bytes(16)),
                r"'norm.weight' has another type or shape than in the artifact")
+    part = {"__metadata__": {"rank": "0", "ranks": "2"}, "norm.weight": entry(0, 128, (32,))}
+    yield load("load-part", encoded(part, bytes(128)),
+               r"load-part.safetensors: it has the parts of rank 0 of 2, and this is rank 1 of "
+               r"2; name the file as --dump was given it, of which each rank takes its own")
+    part["__metadata__"]["ranks"] = "4"
+    yield load("load-part-of-more", encoded(part, bytes(128)),
+               r"it has the parts of rank 0 of 4, and this is rank \d of 2; a dump of parts "
+               r"goes with as many ranks")
     yield Case("load-missing", run(f"{given}/artifact", "--load", "nowhere"),
                r"there is no file 'nowhere' and no 'nowhere.rank\d'")
     batch = {"dtype": "I32", "shape": [2, 64], "data_offsets": [0, 512]}
@@ -341,6 +349,7 @@ def death_cases(given, run):
     yield Case("first-rank-killed", long,
                r"rank 0 was ended by signal 9 \(Killed\); the whole job was "
                r"stopped", disturb=signal_rank(0, signal.SIGKILL), kept=STEPS)
+    # What 500 steps print is more than a pipe holds, so that it waits for its reader.
     yield Case("metrics-removed", run(f"{given}/artifact", "--training.steps", "500",
                                       "--metrics.log_freq", "1"),
                r"rank 0: '.*metrics.jsonl' was removed while the run wrote it; its lines "

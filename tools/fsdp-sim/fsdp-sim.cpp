@@ -122,8 +122,8 @@ static cl::opt<std::string> memoryBudget(
 static cl::opt<std::string> machineName(
     "machine", cl::value_desc("NAME|FILE.toml"),
     cl::desc("The machine, by name (--list) or path (default "
-             "compile.machine, which is h100 unless it is set); also that of "
-             "compile.plan = auto, unless --compile.machine names another"),
+             "compile.machine, and that is h100; of --problem h100); also that "
+             "of compile.plan = auto, unless --compile.machine names another"),
     cl::init("h100"), cl::cat(category));
 static cl::opt<std::string> profileName(
     "profile", cl::value_desc("NAME|FILE.toml"),
@@ -218,11 +218,13 @@ static void checkBudget(bool decidesPlan) {
                 "compile.bucket and compile.overlap; or --explain");
 }
 
-static PlannedProblem readProblem() {
+static PlannedProblem readProblem(const std::vector<std::string> &settings) {
   checkBudget(/*decidesPlan=*/false);
-  if (!input.empty() || !configPath.empty() || !planFile.empty())
-    throw Error("--problem goes without INPUT, --config and --plan: it has a "
-                "schedule's ops, and no addresses of a plan are applied to it");
+  if (!input.empty() || !configPath.empty() || !planFile.empty() ||
+      !settings.empty())
+    throw Error("--problem goes without INPUT, --config, --plan and settings: "
+                "it has a schedule's ops, and no addresses of a plan are "
+                "applied to it");
   std::string problem;
   auto buffer = mlir::openInputFile(problemPath, &problem);
   if (!buffer)
@@ -316,16 +318,21 @@ static llvm::Error compareWithRules(const char *argv0,
                 "--explain: it is a table about a model");
   std::vector<CostModel> models;
   std::vector<int64_t> budgets;
-  for (const std::string &name : splitAtCommas(machineName))
-    models.emplace_back(loadMachine(name), loadProfile(profileName));
   for (const std::string &size : splitAtCommas(memoryBudget)) {
     llvm::Expected<int64_t> bytes = parseBytes(size);
     if (!bytes)
       throw Error("--memory-budget: " + llvm::toString(bytes.takeError()));
     budgets.push_back(*bytes);
   }
-  if (models.empty() || budgets.empty())
-    throw Error("--compare needs --memory-budget, and a --machine");
+  if (budgets.empty())
+    throw Error("--compare needs --memory-budget");
+  memoryBudget = std::to_string(budgets.front());
+  settings.push_back("--compile.plan=auto");
+  Request request = requestOf(argv0, std::move(settings));
+  for (const std::string &name : splitAtCommas(machineOf(request)))
+    models.emplace_back(loadMachine(name), loadProfile(profileName));
+  if (models.empty())
+    throw Error("--machine: name one, or several with commas between them");
   bool writesPlans = plansPath.getNumOccurrences() != 0;
   if (writesPlans && models.size() * budgets.size() != 1)
     throw Error("--plans goes with one --machine and one --memory-budget: "
@@ -335,10 +342,8 @@ static llvm::Error compareWithRules(const char *argv0,
   std::vector<simulation::Costs> costs;
   for (const CostModel &model : models)
     costs.push_back({model, statedSums()});
-  memoryBudget = std::to_string(budgets.front());
-  settings.push_back("--compile.plan=auto");
   llvm::Expected<Comparison> compared =
-      compare(requestOf(argv0, std::move(settings)), costs, budgets);
+      compare(std::move(request), costs, budgets);
   if (!compared)
     return compared.takeError();
   writeFileAtomically(outputPath, compared->text);
@@ -380,8 +385,9 @@ static llvm::Error simulateStep(const char *argv0,
   std::string machine = machineName;
   SoftwareProfile profile = loadProfile(profileName);
   llvm::Expected<PlannedProblem> what =
-      problemPath.empty() ? planModel(argv0, std::move(settings), machine)
-                          : llvm::Expected<PlannedProblem>(readProblem());
+      problemPath.empty()
+          ? planModel(argv0, std::move(settings), machine)
+          : llvm::Expected<PlannedProblem>(readProblem(settings));
   if (!what)
     return what.takeError();
   CostModel model(loadMachine(machine), std::move(profile));

@@ -54,7 +54,7 @@ struct SlowerSet {
 };
 
 /// Chain and sets: set number i of class c is what option i of it computes
-/// again.
+/// again, and the sets after those of its options are `slower`.
 struct RecomputeOptions {
   Blocks blocks;
   BlockChain chain;

@@ -207,6 +207,17 @@ void tryUniform(const problem::Problem &problem,
   EXPECT_EQ(all.size(),
             options.chain.classes[many].size() + options.slower.size())
       << name;
+  const auto &known = options.chain.classes[many];
+  for (size_t i = 0; i < options.slower.size(); ++i) {
+    const problem::SlowerSet &slower = options.slower[i];
+    ASSERT_LT(slower.option, known.size()) << name;
+    EXPECT_LE(slower.more.picoseconds(),
+              known[slower.option].time.picoseconds() / 200)
+        << name;
+    EXPECT_NE(options.sets[many][known.size() + i],
+              options.sets[many][slower.option])
+        << name;
+  }
   std::vector<std::vector<uint32_t>> choices =
       problem::uniformChoices(problem, options, all);
   ASSERT_EQ(choices.size(), all.size()) << name;
@@ -242,6 +253,7 @@ TEST(Decide, BytesAreTheCompilers) {
       {"4 loss chunks", llamaOf(3), "dp_shard=4", 2, 128, ParamDtype::BFloat16,
        ShardMode::Auto, 1, 4}};
   CostModel cost(loadMachine("h100"));
+  size_t slower = 0;
   for (const ProblemSetting &setting : settings) {
     MLIRContext context(MLIRContext::Threading::DISABLED);
     ProblemCase program(context, setting);
@@ -249,9 +261,11 @@ TEST(Decide, BytesAreTheCompilers) {
     problem::RecomputeDecider decider(program.problem, candidateOf(program, {}),
                                       cost);
     tryUniform(program.problem, decider.options(), setting.name);
+    slower += decider.options().slower.size();
     tryChoices(program, decider, setting.name);
     tryBudgets(decider, setting.name);
   }
+  EXPECT_GT(slower, 0U);
 }
 
 } // namespace
