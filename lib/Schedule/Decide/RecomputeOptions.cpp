@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 using namespace fsdp;
 using namespace fsdp::problem;
@@ -490,14 +489,16 @@ problem::uniformChoices(const Problem &problem, const RecomputeOptions &options,
                         const std::vector<uint32_t> &sets) {
   const Program &program = problem.programs[options.blocks.program];
   const std::vector<uint32_t> &classOf = options.chain.classOf;
-  std::vector<const Block *> blockOf(options.sets.size());
+  std::vector<const Block *> blockOf(options.sets.size()); // the first
   std::vector<std::vector<Names>> known(options.sets.size());
   for (size_t i = 0; i < classOf.size(); ++i) {
     uint32_t kind = classOf[i];
-    if (!std::exchange(blockOf[kind], &options.blocks.all[i]))
-      for (size_t j = 0; j < options.chain.classes[kind].size(); ++j)
-        known[kind].push_back(namesOf(problem, program, options.blocks.all[i],
-                                      options.sets[kind][j]));
+    if (blockOf[kind])
+      continue;
+    blockOf[kind] = &options.blocks.all[i];
+    for (size_t j = 0; j < options.chain.classes[kind].size(); ++j)
+      known[kind].push_back(
+          namesOf(problem, program, *blockOf[kind], options.sets[kind][j]));
   }
   auto nearest = [](const std::vector<Names> &others, const Names &names) {
     std::vector<size_t> differing;
