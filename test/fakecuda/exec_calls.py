@@ -88,8 +88,8 @@ _VALUES = {
     "absMaxBits": [_tensors(1), _COUNT],
     "squareDigits": [_tensors(1), _COUNT],
     "finishNorm": [_REAL, _COUNT],
-    "adamwStep": [_tensors(4), _words("<4d")],
-    "adamwCopyStep": [_tensors(5), _words("<4d")],
+    "adamwStep": [_tensors(4), _COUNT, _words("<4d")],
+    "adamwCopyStep": [_tensors(5), _COUNT, _words("<4d")],
     "reduceRanks": [_pieces],
     "addRanks": [_pieces],
     "referenceAttention": _ATTENTION,
@@ -416,8 +416,8 @@ def with_progress(op, calls, run, program, number):
 #===------------------------------------------------------------------------===#
 
 def _tensor_launches(op, kernel, kinds, lists, pointers, values=(), most=None):
-    """As many tensors a launch as its parameters have room for; `kinds` of the last list. A
-    reduction launches `most` blocks, and tells them how many they are."""
+    """As many tensors a launch as its parameters have room for; `kinds` of the last list. Where
+    `most` blocks are launched, they are told how many they are."""
     counts, calls = [exec_text.elements(kind)[0] for kind in kinds], []
     narrow = [int(exec_text.elements(kind)[1] == "bf16") for kind in kinds]
     for begin in range(0, len(counts), 48):
@@ -466,7 +466,7 @@ def _adamw(op, kernel="adamwStep", state=3):
     lists = [op.ins[l * tensors:(l + 1) * tensors] for l in range(state + 1)]
     numbers = tuple(float(op.value(n)) for n in ("beta1", "beta2", "eps", "weight_decay"))
     return _tensor_launches(op, kernel, op.in_kinds[state * tensors:(state + 1) * tensors],
-                            lists, op.ins[(state + 1) * tensors:], [numbers])
+                            lists, op.ins[(state + 1) * tensors:], [numbers], most=1024)
 
 
 ISSUES = {

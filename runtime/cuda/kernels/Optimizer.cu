@@ -73,10 +73,11 @@ FSDP_DEVICE void forElements(const Tensors<Lists> &t, const Body &body) {
   forElementsOf<N>(blockIdx.x, t, body);
 }
 
-/// Blocks that a reduction launches at most, several for each multiprocessor.
-/// Each takes every so many of the blocks that there are, and so gives its
-/// result to the other blocks' only once.
-constexpr int64_t kReducingBlocks = 1024;
+/// Blocks that are launched at most, several for each multiprocessor, where each
+/// does something once: a reduction gives its result to the other blocks', the
+/// optimizer computes what all elements share. Each takes every so many of the
+/// blocks that there are.
+constexpr int64_t kMostBlocks = 1024;
 
 /// The same for the elements of this thread in all blocks that are its own,
 /// of which `launched` run.
@@ -208,7 +209,7 @@ void fsdp::rt::absMax(Context &c, Stream stream, const int64_t *counts,
   fillZero(c, stream, out, sizeof(float));
   forTensors<1>(counts, types, {in},
                 [&](const Tensors<1> &t, gpu::LaunchShape shape) {
-                  shape.blocks = std::min(shape.blocks, kReducingBlocks);
+                  shape.blocks = std::min(shape.blocks, kMostBlocks);
                   gpu::startWith(c, stream, "abs_max", absMaxBits, shape, t,
                                  shape.blocks, as<unsigned>(out));
                 });
@@ -310,7 +311,7 @@ void fsdp::rt::sumSquares(Context &c, Stream stream, const int64_t *counts,
   fillZero(c, stream, out, 2 * sizeof(int64_t));
   forTensors<1>(
       counts, types, {in}, [&](const Tensors<1> &t, gpu::LaunchShape shape) {
-        shape.blocks = std::min(shape.blocks, kReducingBlocks);
+        shape.blocks = std::min(shape.blocks, kMostBlocks);
         gpu::startWith(c, stream, "sum_squares", squareDigits, shape, t,
                        shape.blocks, as<float>(max), as<Digits>(out));
       });
@@ -361,9 +362,9 @@ namespace fsdp::rt::device {
 /// Lists: parameters, first moments, second moments, copies if there are five,
 /// gradients.
 template <int Lists>
-FSDP_DEVICE void updateTensors(const Tensors<Lists> &t, const AdamWDesc &d,
-                               const float *lr, const int32_t *step,
-                               const float *coefficient) {
+FSDP_DEVICE void updateTensors(const Tensors<Lists> &t, int64_t launched,
+                               const AdamWDesc &d, const float *lr,
+                               const int32_t *step, const float *coefficient) {
   __shared__ AdamWStep s;
   if (*coefficient != *coefficient)
     return;
@@ -371,7 +372,7 @@ FSDP_DEVICE void updateTensors(const Tensors<Lists> &t, const AdamWDesc &d,
   if (threadIdx.x == 0)
     s = adamwScalars(d, *lr, *step, *coefficient);
   __syncthreads();
-  forElements(t, [&](auto count, int tensor, int64_t at) {
+  forAllElements(t, launched, [&](auto count, int tensor, int64_t at) {
     constexpr int n = count.value;
     auto parameter = gpu::load<n>(t.data[0][tensor] + at);
     auto first = gpu::load<n>(t.data[1][tensor] + at);
@@ -399,14 +400,16 @@ FSDP_DEVICE void updateTensors(const Tensors<Lists> &t, const AdamWDesc &d,
   });
 }
 
-__global__ void adamwStep(Tensors<4> t, AdamWDesc d, const float *lr,
-                          const int32_t *step, const float *coefficient) {
-  updateTensors(t, d, lr, step, coefficient);
+__global__ void adamwStep(Tensors<4> t, int64_t launched, AdamWDesc d,
+                          const float *lr, const int32_t *step,
+                          const float *coefficient) {
+  updateTensors(t, launched, d, lr, step, coefficient);
 }
 
-__global__ void adamwCopyStep(Tensors<5> t, AdamWDesc d, const float *lr,
-                              const int32_t *step, const float *coefficient) {
-  updateTensors(t, d, lr, step, coefficient);
+__global__ void adamwCopyStep(Tensors<5> t, int64_t launched, AdamWDesc d,
+                              const float *lr, const int32_t *step,
+                              const float *coefficient) {
+  updateTensors(t, launched, d, lr, step, coefficient);
 }
 
 } // namespace fsdp::rt::device
@@ -418,10 +421,11 @@ void fsdp::rt::adamw(Context &c, Stream stream, const AdamWDesc &d,
   ObservedCall call(c);
   forTensors<4>(counts, types,
                 {parameters, firstMoments, secondMoments, gradients},
-                [&](const Tensors<4> &t, const gpu::LaunchShape &shape) {
-                  gpu::startWith(c, stream, "adamw", adamwStep, shape, t, d,
-                                 as<float>(lr), as<int32_t>(step),
-                                 as<float>(coefficient));
+                [&](const Tensors<4> &t, gpu::LaunchShape shape) {
+                  shape.blocks = std::min(shape.blocks, kMostBlocks);
+                  gpu::startWith(c, stream, "adamw", adamwStep, shape, t,
+                                 shape.blocks, d, as<float>(lr),
+                                 as<int32_t>(step), as<float>(coefficient));
                 });
 }
 
@@ -433,9 +437,10 @@ void fsdp::rt::adamwCopy(Context &c, Stream stream, const AdamWDesc &d,
   ObservedCall call(c);
   forTensors<5>(counts, types,
                 {parameters, firstMoments, secondMoments, copies, gradients},
-                [&](const Tensors<5> &t, const gpu::LaunchShape &shape) {
+                [&](const Tensors<5> &t, gpu::LaunchShape shape) {
+                  shape.blocks = std::min(shape.blocks, kMostBlocks);
                   gpu::startWith(c, stream, "adamw_copy", adamwCopyStep, shape,
-                                 t, d, as<float>(lr), as<int32_t>(step),
-                                 as<float>(coefficient));
+                                 t, shape.blocks, d, as<float>(lr),
+                                 as<int32_t>(step), as<float>(coefficient));
                 });
 }
