@@ -530,11 +530,34 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     ```
 
     A kernel computes an element again in each of its stages (every reduction, and the final map). So an op
-    that reduces does not join a value that needs exp, log, tanh or erf. Sums over rows (weight gradients) are
-    not fused. A fusion belongs to the innermost module that contains its members; the members keep their own.
+    that reduces does not join a value that needs exp, log, tanh or erf.
+
+    A sum over rows (the weight gradient of a norm, the gradient of a bias) joins a kernel of these rows that
+    computes or reads the same values, so that they are read once. The kernel gives one sum for each block of 32
+    rows, and a second kernel adds these in the order of a sum alone. So no bit changes. The rows are whole
+    blocks, `least-row-blocks` of them or more: fewer leave much of a GPU idle.
+
+    ```mlir
+    %g = nn.add %a, %b : tensor<64x8xf32>
+    %dx = nn.rms_norm_input_grad %x, %w, %rstd, %g : tensor<64x8xf32>, tensor<8xf32>, tensor<64xf32>
+    %dw = nn.rms_norm_weight_grad %x, %rstd, %g : tensor<64x8xf32>, tensor<64xf32> to tensor<8xf32>
+    %n = nn.neg %dw : tensor<8xf32>
+    %z = nn.linear %dx, %v : tensor<64x8xf32>, tensor<2x8xf32> -> tensor<64x2xf32>
+    // becomes
+    %k:2 = nn.fusion(%a, %b, %x, %w, %rstd) : (tensor<64x8xf32>, …) -> (tensor<64x8xf32>, tensor<8xf32>) {
+      …
+    }
+    %n = nn.neg …
+    ```
+
+    A fusion belongs to the innermost module that contains its members; the members keep their own.
     It never crosses nn.seed, nn.adamw, a collective, or the start or the wait of one. So the pass runs after
     fsdp-overlap. It takes linear time.
   }];
+  let options = [
+    Option<"leastRowBlocks", "least-row-blocks", "int64_t", "1",
+           "Blocks of 32 rows of which a kernel that sums over rows has at least as many">
+  ];
 }
 
 #endif // FSDP_GRAPH_PASSES

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Pipelines.h"
 #include "fsdp/Support/Error.h"
+#include "fsdp/Target/Target.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -173,8 +174,13 @@ static void addPlannedSchedule(OpPassManager &pm,
   // Start and wait last: nothing may move across them afterwards.
   pm.addPass(createOverlap());
   // Kernels form between the waits, so that they hide what they hid before.
-  if (options.compile.fuse != Fusion::None)
-    pm.addNestedPass<func::FuncOp>(createFuse());
+  if (options.compile.fuse != Fusion::None) {
+    FuseOptions fuse;
+    // exec-lower refuses a target that is none.
+    if (const rt::Target *target = rt::findTarget(options.pipeline.target))
+      fuse.leastRowBlocks = target->leastRowBlocks;
+    pm.addNestedPass<func::FuncOp>(createFuse(fuse));
+  }
   addVerifySchedule(pm, options);
 }
 

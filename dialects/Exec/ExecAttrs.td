@@ -34,7 +34,8 @@ def Exec_Access : Exec_Enum<"Access", "how a kernel addresses an argument", [
     I32EnumAttrCase<"Element", 0, "element">,
     I32EnumAttrCase<"Row", 1, "row">,
     I32EnumAttrCase<"Column", 2, "column">,
-    I32EnumAttrCase<"Scalar", 3, "scalar">]>;
+    I32EnumAttrCase<"Scalar", 3, "scalar">,
+    I32EnumAttrCase<"Block", 4, "block">]>;
 def Exec_AccessAttr : EnumAttr<Exec_Dialect, Exec_Access, "access"> {
   let assemblyFormat = "`<` $value `>`";
 }

@@ -11,14 +11,16 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
   let summary = "A kernel: a space of rows x columns and its scalar code";
   let description = [{
     Block arguments are the buffers; the last `outputs` of them are written. `access` states how each is
-    addressed at (row, col): `element` row*cols+col, `row`, `column`, or `scalar`. The body runs once per row:
+    addressed at (row, col): `element` row*cols+col, `row`, `column`, `scalar`, or `block` row/32*cols+col. The body
+    runs once per row:
 
     - ops of arith and math at the top level work on row scalars;
     - `exec.reduce` combines an expression over the columns of the row;
-    - `exec.map` runs its body for every column.
+    - `exec.map` runs its body for every column;
+    - `exec.reduce_rows` combines an expression over each block of 32 rows.
 
-    In a `column_reduction` kernel the body is one `exec.reduce_rows` per output. Scalars are f32; loads widen,
-    and stores round. Structurally equal kernels are one kernel.
+    In a `column_reduction` kernel the body is one `exec.reduce_rows` per output, over all rows. Scalars are
+    f32; loads widen, and stores round. Structurally equal kernels are one kernel.
 
     Example:
     ```mlir
@@ -46,9 +48,9 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, N
     ```
 
     Constraints: 1. one access per argument; 2. sizes fit the space: element rows*cols, row rows, column cols,
-    scalar 1; 3. rows and cols are positive; 4. `outputs` is at least 1 and at most the number of arguments; 5.
-    the body of a `column_reduction` kernel holds exec.reduce_rows, another body none; 6. the space has at most
-    2^56 elements.
+    scalar 1, block rows/32*cols; 3. rows and cols are positive; 4. `outputs` is at least 1 and at most the number
+    of arguments; 5. the body of a `column_reduction` kernel holds exec.reduce_rows alone; 6. the space has at most
+    2^56 elements; 7. with a `block` argument, rows are a multiple of 32.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$rows, I64Attr:$cols,
       TypedArrayAttrBase<Exec_AccessAttr, "accesses">:$access, I64Attr:$outputs,
@@ -69,8 +71,8 @@ def Exec_LoadOp : Exec_Op<"load", [Pure]> {
 
     Example: `%a = exec.load %x : memref<4x8xbf16> -> f32`
 
-    Constraints: 1. the source is an argument of the kernel; 2. the value is f32 for floats, i64 for i64, and
-    i32 for other integers; 3. only an `element` argument takes `at`.
+    Constraints: 1. the source is an argument of the kernel, and no `block`; 2. the value is f32 for floats, i64
+    for i64, and i32 for other integers; 3. only an `element` argument takes `at`.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$source, Optional<I32>:$column);
@@ -83,8 +85,8 @@ def Exec_StoreOp : Exec_Op<"store"> {
   let description = [{
     Example: `exec.store %v, %y : f32, memref<4x8xbf16>`
 
-    Constraints: 1. the target is an output of the kernel; 2. the value is f32 for floats, i64 for i64, and i32
-    for other integers.
+    Constraints: 1. the target is an output of the kernel, and no `block`; 2. the value is f32 for floats, i64 for
+    i64, and i32 for other integers.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_Scalar:$value, Arg<Exec_Buffer, "", [MemWrite]>:$target);
@@ -145,10 +147,14 @@ def Exec_MapOp : Exec_Op<"map", [SingleBlock, NoTerminator]> {
 }
 
 def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
-  let summary = "Combines an expression over the rows, for every column, into an output";
+  let summary = "Combines an expression over rows, for every column, into an output";
   let description = [{
     Rows are split into blocks of 32. The rows of a block are combined in order, then the blocks in order. The
     order does not depend on vector width and threads.
+
+    In another kernel than a `column_reduction` each block is combined apart, into its row of a `block` output. A
+    `column_reduction` whose rows are such blocks combines them `in_order`, one after another. So both kernels
+    together give the bits of one over all rows.
 
     Example:
     ```mlir
@@ -158,13 +164,14 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. at the top level of a `column_reduction` kernel; 2. the target is a `column` output of the
-    kernel; 3. the body ends in exec.yield.
+    Constraints: 1. at the top level of a kernel; 2. the target is an output of the kernel, `column` in a
+    `column_reduction` and `block` in another; 3. the body ends in exec.yield; 4. `in_order` only in a
+    `column_reduction`.
   }];
   let hasVerifier = 1;
-  let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target);
+  let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target, UnitAttr:$in_order);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`` $kind $target attr-dict `:` type($target) $body";
+  let assemblyFormat = "`` $kind $target (`in_order` $in_order^)? attr-dict `:` type($target) $body";
 }
 
 def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ReduceRowsOp"]>]> {

@@ -156,6 +156,8 @@ static int64_t elementsAt(Access access, int64_t rows, int64_t cols) {
     return cols;
   case Access::Scalar:
     return 1;
+  case Access::Block:
+    return rows / fsdp::nn::kRowBlock * cols;
   }
   return 0;
 }
@@ -180,6 +182,11 @@ LogicalResult KernelOp::verify() {
     auto type = isBuffer(argument.getType())
                     ? cast<MemRefType>(argument.getType())
                     : MemRefType();
+    if (access.getValue() == Access::Block &&
+        rows % fsdp::nn::kRowBlock != 0) // 7
+      return emitOpError("has ")
+             << rows << " rows, which are no whole blocks of "
+             << fsdp::nn::kRowBlock;
     int64_t expected = elementsAt(access.getValue(), rows, cols);
     if (!type || type.getNumElements() != expected)
       return emitOpError("needs ")
@@ -188,9 +195,9 @@ LogicalResult KernelOp::verify() {
              << stringifyAccess(access.getValue());
   }
   for (Operation &op : body)
-    if (isa<ReduceRowsOp>(op) != getColumnReduction())
+    if (getColumnReduction() && !isa<ReduceRowsOp>(op))
       return emitOpError("must hold exec.reduce_rows alone as a "
-                         "column_reduction, and nowhere else");
+                         "column_reduction");
   return success();
 }
 
@@ -217,8 +224,8 @@ static bool scalarFits(Type scalar, Type buffer) {
 LogicalResult LoadOp::verify() {
   bool isOutput = false;
   std::optional<Access> access = accessIn(*this, getSource(), isOutput);
-  if (!access)
-    return emitOpError("must read an argument of the kernel");
+  if (!access || access == Access::Block)
+    return emitOpError("must read an argument of the kernel that is no block");
   if (!scalarFits(getValue().getType(), getSource().getType()))
     return emitOpError(
         "must load floats as f32, i64 as i64 and other integers as i32");
@@ -237,8 +244,9 @@ LogicalResult ColumnOp::verify() {
 
 LogicalResult StoreOp::verify() {
   bool isOutput = false;
-  if (!accessIn(*this, getTarget(), isOutput) || !isOutput)
-    return emitOpError("must write an output of the kernel");
+  std::optional<Access> access = accessIn(*this, getTarget(), isOutput);
+  if (!access || !isOutput || access == Access::Block)
+    return emitOpError("must write an output of the kernel that is no block");
   if (!scalarFits(getValue().getType(), getTarget().getType()))
     return emitOpError(
         "must store floats from f32, i64 from i64 and other integers from i32");
@@ -269,7 +277,12 @@ LogicalResult ReduceRowsOp::verify() {
     return emitOpError("must stand at the top level of a kernel");
   bool isOutput = false;
   std::optional<Access> access = accessIn(*this, getTarget(), isOutput);
-  if (access != Access::Column || !isOutput)
-    return emitOpError("must write a column output of the kernel");
+  bool isWhole = cast<KernelOp>((*this)->getParentOp()).getColumnReduction();
+  if (access != (isWhole ? Access::Column : Access::Block) || !isOutput)
+    return emitOpError("must write a ")
+           << (isWhole ? "column" : "block") << " output of the kernel";
+  if (getInOrder() && !isWhole)
+    return emitOpError("combines blocks in_order, which only a "
+                       "column_reduction does");
   return success();
 }

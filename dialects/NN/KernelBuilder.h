@@ -24,6 +24,10 @@ enum class KernelAccess {
   Scalar,  ///< one element in all
 };
 
+/// Sums over rows take so many rows at a time (kRowBlock of
+/// fsdp/Runtime/KernelMath.h).
+inline constexpr int64_t kRowBlock = 32;
+
 /// The iteration space of a kernel: `rows` x `cols` elements.
 /// `columnReduction` marks kernels that sum over the rows (weight gradients of
 /// norms, bias gradients): they give one element per column.
@@ -42,6 +46,10 @@ struct KernelSpace {
     return rows == o.rows && cols == o.cols &&
            columnReduction == o.columnReduction;
   }
+  /// Whether sums over these rows can be a kernel of rows, block by block.
+  bool hasBlocks() const { return isExpressible() && rows % kRowBlock == 0; }
+  /// Elements of such sums.
+  int64_t blockElements() const { return rows / kRowBlock * cols; }
 };
 
 /// Receives the scalar description of one or several fused nn ops.
@@ -84,7 +92,8 @@ public:
   virtual void defineRow(mlir::Value result, mlir::Value scalar) = 0;
 
   /// Defines a result with one element per column: `element` combined over
-  /// the rows. Only in a space with `columnReduction`.
+  /// the rows. In a space without `columnReduction`, which has whole blocks of
+  /// rows then, the kernel gives what each block combines to.
   virtual void defineColumns(mlir::Value result, ReduceKind kind,
                              Scalar element) = 0;
 

@@ -34,6 +34,12 @@ struct KernelFacts {
   bool canFuse() const {
     return space.isExpressible() && !space.columnReduction;
   }
+  /// Whether it is a sum over rows that a kernel of those rows can have, which
+  /// runs at least `leastBlocks` blocks of them at once.
+  bool canJoinRows(int64_t leastBlocks) const {
+    return space.columnReduction && space.hasBlocks() &&
+           space.rows / kRowBlock >= leastBlocks;
+  }
 };
 
 /// Gives the facts of ops, one after another.

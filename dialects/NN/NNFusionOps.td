@@ -13,6 +13,9 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
     arguments stand for the operands, and nn.yield names the results. Every op still rounds to its declared
     type.
 
+    Sums over the rows of the space may be among them. The kernel then gives one sum for each block of 32 rows,
+    and a second one adds these, in the order of a sum that has a kernel of its own.
+
     Example:
     ```mlir
     %h, %y = nn.fusion (%x, %r) : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
@@ -24,13 +27,18 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
     ```
 
     Constraints: 1. block arguments match the operands, nn.yield the results; 2. every op in the body implements
-    KernelOpInterface; 3. all ops have one iteration space.
+    KernelOpInterface; 3. all ops have one iteration space; 4. sums over its rows are of whole blocks of 32, and
+    no op of the fusion reads them.
   }];
   let arguments = (ins Variadic<NN_AnyTensor>:$inputs);
   let results = (outs Variadic<NN_AnyTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $results) $body";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of its ops; not a reduction over rows where one of them is none.
+    KernelSpace getKernelSpace();
+  }];
 }
 
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusionOp">]> {

@@ -511,17 +511,33 @@ LogicalResult FusionOp::verifyRegions() {
   auto yield = cast<YieldOp>(block.getTerminator());
   if (yield.getValues().getTypes() != getResults().getTypes())
     return emitOpError("expects nn.yield to give values of the results' types");
-  std::optional<KernelSpace> space;
-  for (Operation &op : block.without_terminator()) {
-    // 2.
-    auto kernel = dyn_cast<KernelOpInterface>(op);
-    if (!kernel)
+  for (Operation &op : block.without_terminator()) // 2.
+    if (!isa<KernelOpInterface>(op))
       return op.emitOpError("has no kernel form and cannot be fused");
-    // 3.
+  KernelSpace space = getKernelSpace();
+  for (auto kernel : block.getOps<KernelOpInterface>()) {
     KernelSpace own = kernel.getKernelSpace();
-    if (!own.isExpressible() || (space && !(own == *space)))
-      return op.emitOpError("does not share the iteration space of the fusion");
-    space = own;
+    // 4.
+    if (own.columnReduction && !space.columnReduction && own.hasBlocks()) {
+      own.columnReduction = false;
+      if (!llvm::all_of(kernel->getUsers(), llvm::IsaPred<YieldOp>))
+        return kernel.emitOpError(
+            "is a sum over rows, which no op of the fusion can read");
+    }
+    // 3.
+    if (!own.isExpressible() || !(own == space))
+      return kernel.emitOpError(
+          "does not share the iteration space of the fusion");
   }
   return success();
+}
+
+KernelSpace FusionOp::getKernelSpace() {
+  KernelSpace space = KernelSpace::notExpressible();
+  for (auto kernel : getBody().getOps<KernelOpInterface>()) {
+    space = kernel.getKernelSpace();
+    if (!space.columnReduction)
+      break;
+  }
+  return space;
 }

@@ -39,6 +39,21 @@ StringRef emit::combineName(exec::ReduceKind kind) {
   return kind == exec::ReduceKind::Sum ? "sum" : "max";
 }
 
+StringRef emit::combineType(exec::ReduceKind kind) {
+  return kind == exec::ReduceKind::Sum ? "math::AddRows" : "math::MaxRows";
+}
+
+std::string emit::reduceRowsName(exec::ReduceRowsOp op) {
+  return ("math::" + combineName(op.getKind()) +
+          (op.getInOrder() ? "Blocks" : "Rows"))
+      .str();
+}
+
+bool emit::combinesBlocks(exec::KernelOp kernel) {
+  return !kernel.getColumnReduction() &&
+         !kernel.getBody().getOps<exec::ReduceRowsOp>().empty();
+}
+
 /// The index of an argument at the current position.
 static StringRef indexText(exec::Access access) {
   switch (access) {
@@ -50,6 +65,8 @@ static StringRef indexText(exec::Access access) {
     return "col";
   case exec::Access::Scalar:
     return "0";
+  case exec::Access::Block:
+    return "block * cols + col";
   }
   llvm_unreachable("an access");
 }
@@ -92,11 +109,12 @@ void KernelEmitter::declareFirst() {
     code.indent() << "const int64_t first = row * cols;\n";
 }
 
-LogicalResult KernelEmitter::yielding(Block &body, StringRef taken) {
+LogicalResult KernelEmitter::yielding(Block &body, StringRef taken,
+                                      StringRef end) {
   for (Operation &op : body) {
     if (auto yield = dyn_cast<exec::YieldOp>(op)) {
       code.indent() << taken << code.text(yield.getValue(), Precedence::Select)
-                    << ";\n";
+                    << end << '\n';
       continue;
     }
     if (failed(code.scalar(&op)))
@@ -143,6 +161,8 @@ LogicalResult KernelEmitter::rowOp(Operation &op) {
     storeOfRow(store);
     return success();
   }
+  if (auto inner = dyn_cast<exec::ReduceRowsOp>(op))
+    return combineRow(inner);
   return code.scalar(&op);
 }
 
@@ -174,12 +194,17 @@ public:
   LogicalResult emit(StringRef name) override;
 
 private:
-  void beginMap(exec::MapOp op) override;
-  void endMap(exec::MapOp op) override;
+  void beginMap(exec::MapOp op) override { beginLoop(op); }
+  void endMap(exec::MapOp op) override { endLoop(op); }
+  void beginLoop(Operation *op);
+  void endLoop(Operation *op);
   void storeOfRow(exec::StoreOp op) override { code.store(op); }
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
+  LogicalResult combineRow(exec::ReduceRowsOp op) override;
+  std::string blockOf(exec::ReduceRowsOp op);
   void declareArguments();
-  LogicalResult rowLoop();
+  LogicalResult rowLoop(StringRef begin, StringRef end);
+  LogicalResult blockLoop();
 };
 
 } // namespace
@@ -197,19 +222,28 @@ void CpuKernelEmitter::declareArguments() {
   }
 }
 
-void CpuKernelEmitter::beginMap(exec::MapOp) {
+/// A map and the sums of rows that follow it are one loop, in which the
+/// compiler finds what they both compute.
+void CpuKernelEmitter::beginLoop(Operation *op) {
+  Operation *before = op->getPrevNode();
+  if (isa<exec::ReduceRowsOp>(op) &&
+      isa_and_nonnull<exec::MapOp, exec::ReduceRowsOp>(before))
+    return;
   os << "#pragma omp simd\n";
   code.indent() << "for (int64_t col = 0; col < cols; ++col) {\n";
   ++code.depth;
 }
 
-void CpuKernelEmitter::endMap(exec::MapOp) {
+void CpuKernelEmitter::endLoop(Operation *op) {
+  if (isa_and_nonnull<exec::ReduceRowsOp>(op->getNextNode()))
+    return;
   --code.depth;
   code.indent() << "}\n";
 }
 
-LogicalResult CpuKernelEmitter::rowLoop() {
-  code.indent() << "for (int64_t row = begin; row < end; ++row) {\n";
+LogicalResult CpuKernelEmitter::rowLoop(StringRef begin, StringRef end) {
+  code.indent() << "for (int64_t row = " << begin << "; row < " << end
+                << "; ++row) {\n";
   ++code.depth;
   declareFirst();
   for (Operation &op : kernel.getBody().front())
@@ -220,10 +254,41 @@ LogicalResult CpuKernelEmitter::rowLoop() {
   return success();
 }
 
+/// What the rows of the current block combine to.
+std::string CpuKernelEmitter::blockOf(exec::ReduceRowsOp op) {
+  return code.arguments.lookup(op.getTarget()).name + " + block * cols";
+}
+
+LogicalResult CpuKernelEmitter::blockLoop() {
+  code.indent() << "for (int64_t block = begin; block < end; ++block) {\n";
+  ++code.depth;
+  code.indent() << "const int64_t top = block * math::kRowBlock;\n";
+  for (auto op : kernel.getBody().getOps<exec::ReduceRowsOp>())
+    code.indent() << "math::startBlock<" << combineType(op.getKind())
+                  << ">(cols, " << blockOf(op) << ");\n";
+  if (failed(rowLoop("top", "top + math::kRowBlock")))
+    return failure();
+  --code.depth;
+  code.indent() << "}\n";
+  return success();
+}
+
+LogicalResult CpuKernelEmitter::combineRow(exec::ReduceRowsOp op) {
+  const KernelArgument &target = code.arguments.lookup(op.getTarget());
+  std::string sum = target.name + '[' + target.index + ']';
+  std::string combined =
+      (sum + " = " + combineType(op.getKind()) + "::combine(" + sum + ", ")
+          .str();
+  beginLoop(op);
+  if (failed(yielding(op.getBody().front(), combined, ");")))
+    return failure();
+  endLoop(op);
+  return success();
+}
+
 LogicalResult CpuKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   const KernelArgument &target = code.arguments.lookup(op.getTarget());
-  code.indent() << "math::" << combineName(op.getKind())
-                << "Rows(rows, begin, end, " << target.name
+  code.indent() << reduceRowsName(op) << "(rows, begin, end, " << target.name
                 << ", [&](int64_t row, int64_t col) {\n";
   ++code.depth;
   declareFirst();
@@ -242,7 +307,10 @@ LogicalResult CpuKernelEmitter::emit(StringRef name) {
     constant("rows", kernel.getRows());
   constant("cols", kernel.getCols());
   declareArguments();
-  if (failed(kernel.getColumnReduction() ? columnReductions() : rowLoop()))
+  LogicalResult result = kernel.getColumnReduction() ? columnReductions()
+                         : combinesBlocks(kernel)    ? blockLoop()
+                                                     : rowLoop("begin", "end");
+  if (failed(result))
     return failure();
   os << "}\n";
   return success();

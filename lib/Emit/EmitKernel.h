@@ -29,6 +29,8 @@ protected:
   virtual mlir::LogicalResult reduce(exec::ReduceOp op);
   /// exec.reduce_rows of a column reduction.
   virtual mlir::LogicalResult columnReduction(exec::ReduceRowsOp op) = 0;
+  /// exec.reduce_rows of another kernel: one more row of a block.
+  virtual mlir::LogicalResult combineRow(exec::ReduceRowsOp op) = 0;
 
   /// Names every argument and its index.
   void nameArguments();
@@ -45,9 +47,10 @@ protected:
   mlir::LogicalResult columnReductions();
   mlir::LogicalResult mapBody(exec::MapOp op);
   /// The ops of a lambda's body and its `return`, or what else is done with the
-  /// result.
+  /// result: what stands before and after it.
   mlir::LogicalResult yielding(mlir::Block &body,
-                               llvm::StringRef taken = "return ");
+                               llvm::StringRef taken = "return ",
+                               llvm::StringRef end = ";");
 
   exec::KernelOp kernel;
   llvm::StringRef user;
@@ -65,6 +68,12 @@ exec::Access accessOf(exec::KernelOp kernel, unsigned position);
 llvm::StringRef storageType(mlir::Type type);
 /// "sum" or "max".
 llvm::StringRef combineName(exec::ReduceKind kind);
+/// "math::AddRows" or "math::MaxRows".
+llvm::StringRef combineType(exec::ReduceKind kind);
+/// The function of a column reduction: "math::sumRows".
+std::string reduceRowsName(exec::ReduceRowsOp op);
+/// Whether the kernel also gives what blocks of its rows combine to.
+bool combinesBlocks(exec::KernelOp kernel);
 
 } // namespace fsdp::emit
 

@@ -124,12 +124,14 @@ static uint16_t flagsOf(Operation *op) {
 }
 
 static problem::Kernel kernelOf(nn::KernelOpInterface op,
-                                nn::KernelProbe &probe) {
+                                nn::KernelProbe &probe,
+                                int64_t leastRowBlocks) {
   nn::KernelFacts facts = probe.run(op);
   problem::Kernel kernel;
   kernel.rows = facts.space.rows;
   kernel.columns = facts.space.cols;
   kernel.canFuse = facts.canFuse();
+  kernel.sumsRows = facts.canJoinRows(leastRowBlocks);
   kernel.isExpensive = facts.expensive;
   for (auto &[value, read] : facts.reads) {
     auto operand = llvm::find(op->getOperands(), value);
@@ -327,8 +329,10 @@ LogicalResult ProblemBuilder::describe(Operation *op, problem::Op &into,
   if (auto product = dyn_cast<nn::LinearWeightGradOp>(op))
     into.detail = product.getSum() ? 1 : 0;
   if (into.kind == OpKind::Kernel) {
-    problem::Kernel kernel = kernelOf(cast<nn::KernelOpInterface>(op), probe);
+    problem::Kernel kernel = kernelOf(cast<nn::KernelOpInterface>(op), probe,
+                                      target.facts.leastRowBlocks);
     kernel.canFuse &= options.fuses;
+    kernel.sumsRows &= options.fuses;
     into.detail = built.internKernel(kernel);
   }
   FailureOr<LibraryWork> library = libraryWorkOf(op, recorded, target, options);

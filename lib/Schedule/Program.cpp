@@ -54,12 +54,22 @@ private:
     if (auto fusion = dyn_cast<nn::FusionOp>(op)) {
       for (auto inner : fusion.getBody().getOps<nn::CostOpInterface>())
         step.flops += inner.getFlops();
-      step.bytes = nn::bytesOfOperandsAndResults(&op);
+      step.bytes = nn::bytesOfOperandsAndResults(&op) + bytesOfBlocks(fusion);
     } else if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
       step.flops = cost.getFlops();
       step.bytes = cost.getBytes();
     }
     describeCollective(op, step);
+  }
+
+  /// Sums of blocks of rows are written, and read by the kernel that adds them.
+  static int64_t bytesOfBlocks(nn::FusionOp fusion) {
+    nn::KernelSpace space = fusion.getKernelSpace();
+    int64_t elements = 0;
+    for (auto kernel : fusion.getBody().getOps<nn::KernelOpInterface>())
+      if (kernel.getKernelSpace().columnReduction && !space.columnReduction)
+        elements += space.blockElements();
+    return 2 * elements * int64_t(sizeof(float));
   }
 
   void describeCollective(Operation &op, Step &step) {

@@ -355,14 +355,31 @@ LogicalResult ProgramLowering::lowerClear(nn::ClearOp op) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// What a kernel that combines blocks reads.
+static MemRefType blocksIn(exec::KernelOp ofBlocks) {
+  return cast<MemRefType>(ofBlocks.getBody().getArgument(0).getType());
+}
+
 void ProgramLowering::launch(const KernelUse &use, Operation *op) {
   SmallVector<Value> inputs = buffers(use.inputs), written;
-  for (auto [value, definer] : llvm::zip(use.outputs, use.definers))
-    written.push_back(output(value, definer));
+  for (auto [value, definer, ofBlocks] :
+       llvm::zip(use.outputs, use.definers, use.ofBlocks))
+    written.push_back(ofBlocks
+                          ? alloc(blocksIn(ofBlocks), value, definer, "blocks")
+                          : output(value, definer));
   auto work = exec::LaunchOp::create(b, op->getLoc(),
                                      exec::KernelOp(use.kernel).getSymName(),
                                      exec::Stream::Compute, inputs, written);
   setProduced(work, use.outputs, use.definers);
+  for (auto [value, definer, ofBlocks, blocks] :
+       llvm::zip(use.outputs, use.definers, use.ofBlocks, written)) {
+    if (!ofBlocks)
+      continue;
+    auto sum = exec::LaunchOp::create(
+        b, definer->getLoc(), exec::KernelOp(ofBlocks).getSymName(),
+        exec::Stream::Compute, blocks, output(value, definer));
+    setProduced(sum, value, definer);
+  }
 }
 
 LogicalResult ProgramLowering::lowerKernel(Operation *op) {

@@ -115,6 +115,11 @@ private:
     Value column;
     bool otherColumn = false; // loads name the column
   };
+  struct SumOverRows {
+    Value result;
+    nn::ReduceKind kind;
+    Scalar element;
+  };
 
   Value load(Value tensor, exec::Access access);
   Value loadHere(BlockArgument argument, Value column);
@@ -124,6 +129,7 @@ private:
   Value rounded(Value scalar, Type tensor);
   void setAccess(Value output, exec::Access access);
   template <typename Body> void inStage(Stage &inner, Body body);
+  void reduceRows(const SumOverRows &sum);
 
   OpBuilder b;
   Location location;
@@ -138,6 +144,9 @@ private:
   DenseMap<Value, Scalar> elements; // defined by `define`
   DenseMap<Value, Value> rows;      // defined by `defineRow`, rounded
   DenseMap<Value, Value> rowStores; // the same before rounding
+  SmallVector<SumOverRows> sums;
+  /// The first of the loops that store results.
+  Operation *firstStore = nullptr;
   Stage top;
   Stage *stage = &top;
 };
@@ -207,11 +216,12 @@ Value KernelLowering::load(Value tensor, exec::Access access) {
   bool perRow = access == exec::Access::Row || access == exec::Access::Scalar;
   if (!perRow || space.columnReduction || stage == &top)
     return loadHere(argument, stage->otherColumn ? stage->column : Value());
-  // What is the same for the whole row is loaded once, before the loop.
+  // What is the same for the whole row is loaded once, before the loops.
   Value &scalar = top.scalars[tensor];
   if (!scalar) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(b.getInsertionBlock()->getParentOp());
+    b.setInsertionPoint(firstStore ? firstStore
+                                   : b.getInsertionBlock()->getParentOp());
     scalar = loadHere(argument, Value());
   }
   return scalar;
@@ -303,16 +313,30 @@ void KernelLowering::defineRow(Value result, Value scalar) {
 
 void KernelLowering::defineColumns(Value result, nn::ReduceKind kind,
                                    Scalar element) {
-  setAccess(result, exec::Access::Column);
-  const auto *at = llvm::find(outputs, result);
-  if (at == outputs.end())
-    return;
-  Value target = body->getArgument(inputs.size() + (at - outputs.begin()));
-  auto reduce = exec::ReduceRowsOp::create(b, location, reduceOf(kind), target);
+  setAccess(result,
+            space.columnReduction ? exec::Access::Column : exec::Access::Block);
+  if (llvm::is_contained(outputs, result))
+    sums.push_back({result, kind, std::move(element)});
+}
+
+/// What a kernel of `space` gives for a sum over its rows.
+static MemRefType blocksOf(nn::KernelSpace space, MLIRContext *context) {
+  return MemRefType::get({space.rows / nn::kRowBlock, space.cols},
+                         Float32Type::get(context));
+}
+
+void KernelLowering::reduceRows(const SumOverRows &sum) {
+  auto at = llvm::find(outputs, sum.result) - outputs.begin();
+  BlockArgument target = body->getArgument(inputs.size() + at);
+  if (!space.columnReduction)
+    target.setType(blocksOf(space, b.getContext()));
+  auto reduce = exec::ReduceRowsOp::create(b, location, reduceOf(sum.kind),
+                                           target, /*in_order=*/false);
+  firstStore = firstStore ? firstStore : reduce;
   Stage inner;
   inner.op = reduce;
   inStage(inner, [&] {
-    Value value = element();
+    Value value = sum.element();
     exec::YieldOp::create(b, location, value);
   });
 }
@@ -321,6 +345,7 @@ std::pair<exec::KernelOp, SmallVector<Value>> KernelLowering::finish() {
   SmallVector<std::pair<Value, Value>> stores; // element value, output
   if (llvm::any_of(outputs, [&](Value v) { return elements.contains(v); })) {
     auto map = exec::MapOp::create(b, location);
+    firstStore = map;
     Stage inner;
     inner.op = map;
     inStage(inner, [&] {
@@ -334,6 +359,8 @@ std::pair<exec::KernelOp, SmallVector<Value>> KernelLowering::finish() {
                                 body->getArgument(inputs.size() + index));
     });
   }
+  for (const SumOverRows &sum : sums)
+    reduceRows(sum);
   for (auto [index, output] : llvm::enumerate(outputs))
     if (Value value = rowStores.lookup(output))
       exec::StoreOp::create(b, location, value,
@@ -344,6 +371,53 @@ std::pair<exec::KernelOp, SmallVector<Value>> KernelLowering::finish() {
     access.push_back(exec::AccessAttr::get(b.getContext(), entry));
   kernel.setAccessAttr(b.getArrayAttr(access));
   return {kernel, inputs};
+}
+
+//===----------------------------------------------------------------------===//
+// Sums over rows, block by block
+//===----------------------------------------------------------------------===//
+
+/// The kernel that combines `blocks` into `result` as one over all rows would.
+static exec::KernelOp combineBlocks(MemRefType blocks, Value result,
+                                    exec::ReduceKind kind) {
+  OpBuilder b(result.getContext());
+  Location loc = b.getUnknownLoc();
+  auto access = [&](exec::Access of) -> Attribute {
+    return exec::AccessAttr::get(b.getContext(), of);
+  };
+  auto kernel = exec::KernelOp::create(
+      b, result.getLoc(), "kernel", blocks.getDimSize(0), blocks.getDimSize(1),
+      b.getArrayAttr(
+          {access(exec::Access::Element), access(exec::Access::Column)}),
+      /*outputs=*/1, /*column_reduction=*/true);
+  Block &body = kernel.getBody().emplaceBlock();
+  Value from = body.addArgument(blocks, loc);
+  Value to = body.addArgument(memRefOf(result.getType()), loc);
+  b.setInsertionPointToEnd(&body);
+  auto reduce = exec::ReduceRowsOp::create(b, loc, kind, to, /*in_order=*/true);
+  b.setInsertionPointToEnd(&reduce.getBody().emplaceBlock());
+  Value block = exec::LoadOp::create(b, loc, b.getF32Type(), from, Value());
+  exec::YieldOp::create(b, loc, block);
+  return kernel;
+}
+
+/// For each of the `results` that `kernel` gives block by block.
+static SmallVector<exec::KernelOp>
+kernelsOfBlocks(exec::KernelOp kernel, ValueRange results, KernelCache &cache) {
+  SmallVector<exec::KernelOp> kernels(results.size());
+  if (kernel.getColumnReduction())
+    return kernels;
+  Block &body = kernel.getBody().front();
+  unsigned inputs = body.getNumArguments() - kernel.getOutputs();
+  for (auto reduce : body.getOps<exec::ReduceRowsOp>()) {
+    auto target = cast<BlockArgument>(reduce.getTarget());
+    unsigned at = target.getArgNumber() - inputs;
+    bool adds = reduce.getKind() == exec::ReduceKind::Sum;
+    kernels[at] = cache.share(combineBlocks(cast<MemRefType>(target.getType()),
+                                            results[at], reduce.getKind()),
+                              adds ? "sum_of_blocks" : "max_of_blocks");
+  }
+  return kernels;
 }
 
 //===----------------------------------------------------------------------===//
@@ -380,10 +454,11 @@ static std::string kernelName(ArrayRef<Operation *> ops) {
 static FailureOr<std::pair<exec::KernelOp, SmallVector<Value>>>
 buildKernel(Operation *owner, ArrayRef<Operation *> ops, ValueRange outputs,
             Block *fusion) {
-  auto first = cast<nn::KernelOpInterface>(ops.front());
-  nn::KernelSpace space = first.getKernelSpace();
+  nn::KernelSpace space =
+      fusion ? cast<nn::FusionOp>(owner).getKernelSpace()
+             : cast<nn::KernelOpInterface>(owner).getKernelSpace();
   if (!space.isExpressible())
-    return first->emitOpError(
+    return ops.front()->emitOpError(
         "has no kernel: its dimensions are neither leading "
         "nor trailing; transpose first");
   KernelLowering lowering(space, owner->getLoc(), outputs);
@@ -419,8 +494,9 @@ FailureOr<KernelUse> lower::lowerToKernel(Operation *op, KernelCache &cache) {
   auto built = buildKernel(op, ops, inner, body);
   if (failed(built))
     return failure();
-  return KernelUse{cache.share(built->first, kernelName(ops)), built->second,
-                   outer, definers};
+  exec::KernelOp kernel = cache.share(built->first, kernelName(ops));
+  return KernelUse{kernel, built->second, outer, definers,
+                   kernelsOfBlocks(kernel, outer, cache)};
 }
 
 KernelUse lower::splatKernel(Value tensor, KernelCache &cache) {
@@ -434,5 +510,9 @@ KernelUse lower::splatKernel(Value tensor, KernelCache &cache) {
                   [&] { return lowering.splat(*splatOf(tensor), type); });
   exec::KernelOp kernel = lowering.finish().first;
   StringRef name = tensor.getDefiningOp()->getName().stripDialect();
-  return {cache.share(kernel, name), {}, {tensor}, {tensor.getDefiningOp()}};
+  return {cache.share(kernel, name),
+          {},
+          {tensor},
+          {tensor.getDefiningOp()},
+          {exec::KernelOp()}};
 }

@@ -49,6 +49,9 @@ struct KernelUse {
   llvm::SmallVector<mlir::Value> outputs;
   /// The op that computes each output: `op` itself, or the one in the fusion.
   llvm::SmallVector<mlir::Operation *> definers;
+  /// Of each output that `kernel` gives block by block, the kernel that
+  /// combines the blocks into it; else null.
+  llvm::SmallVector<exec::KernelOp> ofBlocks;
 };
 
 /// The kernel of `op`, an nn.fusion or an op of KernelOpInterface. Results

@@ -242,7 +242,8 @@ LogicalResult KernelVerifier::checkLoad(exec::LoadOp load) {
 
 LogicalResult KernelVerifier::check(Operation *op) {
   if (auto reduction = dyn_cast<exec::ReduceRowsOp>(op))
-    written.insert(reduction.getTarget());
+    if (!written.insert(reduction.getTarget()).second)
+      return op->emitOpError("writes an output that the kernel has written");
   if (auto store = dyn_cast<exec::StoreOp>(op))
     return checkStore(store);
   if (auto load = dyn_cast<exec::LoadOp>(op))

@@ -9,6 +9,9 @@
 //   - from then on the anchor stays, and an op joins only if all else that it
 //     reads exists there.
 //
+// A sum over rows joins a group of these rows too, where the group computes or
+// reads what it reads.
+//
 // Then a second pass, where something is computed again: a group joins an
 // earlier one that reads the same value element by element, so that it is read
 // once. All that it reads must exist there, and it must be the last to use as
@@ -75,8 +78,9 @@ struct LastUses {
 
 class Fuser {
 public:
-  explicit Fuser(Block &block)
-      : block(block), probe(block.getParentOp()->getContext()) {}
+  Fuser(Block &block, int64_t leastBlocks)
+      : block(block), probe(block.getParentOp()->getContext()),
+        leastBlocks(leastBlocks) {}
 
   void run() {
     for (Operation &op : block)
@@ -91,9 +95,12 @@ public:
 private:
   void visit(Operation *op);
   Group *groupOf(Value value);
+  Group *groupFor(Operation *op, const nn::KernelFacts &facts);
   bool fits(const Group &group, const nn::KernelFacts &facts);
   bool isAvailable(Value value, const Group &group);
   Group *join(Operation *op, const nn::KernelFacts &facts);
+  bool canSumRows(const Group &group, const nn::KernelFacts &facts);
+  Group *joinRows(const nn::KernelFacts &facts);
   void add(Group *group, Operation *op, const nn::KernelFacts &facts);
   Group *merge(Group *into, Group *other);
   void findLastUses();
@@ -106,6 +113,7 @@ private:
 
   Block &block;
   nn::KernelProbe probe;
+  int64_t leastBlocks;
   std::deque<Group> groups; // addresses stay
   DenseMap<Operation *, Group *> groupOfOp;
   DenseMap<Value, nn::KernelForm> forms;
@@ -114,6 +122,8 @@ private:
   DenseSet<Value> expensive;
   /// What some kernel reads element by element, as sourceOf() gives it.
   DenseSet<Value> readByElement;
+  /// The newest op of a group that reads a value element by element.
+  DenseMap<Value, Operation *> elementReader;
   LastUses uses;
   unsigned epoch = 0;
 };
@@ -146,7 +156,9 @@ Group *Fuser::groupOf(Value value) {
 
 /// Can an op with these facts be computed in the kernel of `group`?
 bool Fuser::fits(const Group &group, const nn::KernelFacts &facts) {
-  if (!(group.space == facts.space) || group.epoch != epoch ||
+  bool isSum = facts.space.columnReduction;
+  if (group.space.rows != facts.space.rows ||
+      group.space.cols != facts.space.cols || group.epoch != epoch ||
       group.members.size() >= kMaxMembers)
     return false;
   for (auto &[value, read] : facts.reads) {
@@ -156,7 +168,8 @@ bool Fuser::fits(const Group &group, const nn::KernelFacts &facts) {
                          ? read.access == nn::KernelAccess::Row
                          : read.access == nn::KernelAccess::Element;
     // A reduction and the final map would both compute the value.
-    if (!asDefined || (read.inReduction && expensive.contains(value)))
+    if (!asDefined ||
+        ((read.inReduction || isSum) && expensive.contains(value)))
       return false;
   }
   return true;
@@ -211,6 +224,30 @@ Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
   return open ? open : fixed;
 }
 
+/// Can a sum over rows be computed in the kernel of `group`, block by block?
+bool Fuser::canSumRows(const Group &group, const nn::KernelFacts &facts) {
+  return fits(group, facts) &&
+         group.inputs.size() + facts.reads.size() <= kMaxInputs &&
+         (!group.pinned || llvm::all_of(facts.reads, [&](auto &entry) {
+           return isAvailable(entry.first, group);
+         }));
+}
+
+/// The group that a sum over rows can join: of what it reads, or else one that
+/// reads the same.
+Group *Fuser::joinRows(const nn::KernelFacts &facts) {
+  for (auto &[value, read] : facts.reads)
+    if (Group *group = groupOf(value); group && canSumRows(*group, facts))
+      return group;
+  for (auto &[value, read] : facts.reads) {
+    Group *group = groupOfOp.lookup(elementReader.lookup(value));
+    if (read.access == nn::KernelAccess::Element && group &&
+        canSumRows(*group, facts))
+      return group;
+  }
+  return nullptr;
+}
+
 void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   groupOfOp[op] = group;
   group->members.push_back(op);
@@ -218,8 +255,10 @@ void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   for (auto &[value, read] : facts.reads) {
     if (groupOf(value) != group)
       group->inputs.insert(value);
-    if (read.access == nn::KernelAccess::Element)
-      readByElement.insert(sourceOf(value));
+    if (read.access != nn::KernelAccess::Element)
+      continue;
+    readByElement.insert(sourceOf(value));
+    elementReader[value] = op;
   }
   if (!group->pinned)
     group->anchor = op;
@@ -233,6 +272,20 @@ void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   }
 }
 
+/// The group of `op`, a new one where it joins none; null if it is in no group.
+Group *Fuser::groupFor(Operation *op, const nn::KernelFacts &facts) {
+  if (facts.canJoinRows(leastBlocks))
+    return joinRows(facts);
+  if (!facts.canFuse())
+    return nullptr;
+  if (Group *group = join(op, facts))
+    return group;
+  Group &group = groups.emplace_back();
+  group.space = facts.space;
+  group.epoch = epoch;
+  return &group;
+}
+
 void Fuser::visit(Operation *op) {
   if (isBarrier(op))
     ++epoch;
@@ -241,15 +294,9 @@ void Fuser::visit(Operation *op) {
   // Constants are part of every kernel that reads them anyway.
   if (kernel && !isa<nn::ConstantOp>(op)) {
     nn::KernelFacts facts = probe.run(kernel);
-    if (facts.canFuse()) {
-      group = join(op, facts);
-      if (!group) {
-        group = &groups.emplace_back();
-        group->space = facts.space;
-        group->epoch = epoch;
-      }
+    group = groupFor(op, facts);
+    if (group)
       add(group, op, facts);
-    }
   }
   // Whoever reads a group from outside, also from a region, fixes its place.
   op->walk([&](Operation *inner) {
@@ -428,7 +475,7 @@ struct FusePass : fsdp::impl::FuseBase<FusePass> {
 
   void runOnOperation() override {
     for (Block &block : getOperation().getBody())
-      Fuser(block).run();
+      Fuser(block, leastRowBlocks).run();
   }
 };
 

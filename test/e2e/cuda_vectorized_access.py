@@ -14,6 +14,9 @@ for kernel in kernels:
     columns = re.search(r"\bcols = (\d+)", kernel)
     if not columns:
         sys.exit(f"{name}: no columns\n{kernel}")
-    if int(columns.group(1)) % MOST == 0 and not re.search(r"gpu::(load<|store\()", kernel):
+    # Blocks of rows are added by a thread per column.
+    adds_blocks = re.search(r"math::\w+Blocks\(", kernel)
+    if int(columns.group(1)) % MOST == 0 and not adds_blocks \
+            and not re.search(r"gpu::(load<|store\()", kernel):
         single.append(name)
 print(f"{len(kernels)} kernels, by single elements: {', '.join(single) or 'none'}")

@@ -126,6 +126,38 @@ exec.kernel @long over(3, 2564) access [element, element, row] outputs 2 {
   exec.store %s, %z : f32, memref<3xf32>
 }
 
+// A kernel of rows that also combines blocks of them has the threads of a block:
+// all of its rows' sums pass through them.
+// CHECK:       __launch_bounds__(gpu::kRowBlockThreads, math::RowBlock<8, 24>::atOnce(1))
+// CHECK-NEXT:  __global__ void k_blocks(
+// CHECK:       using Block = math::RowBlock<8, 24>;
+// CHECK-NEXT:  Block::Columns<math::AddRows> z__columns;
+// CHECK-NEXT:  const int64_t top = int64_t(blockIdx.x) * math::kRowBlock;
+// CHECK-NEXT:  FSDP_UNROLL_BY(1)
+// CHECK-NEXT:  for (int64_t row = top + threadIdx.y; row < top + math::kRowBlock;
+// CHECK-NEXT:       row += Block::kRows) {
+// CHECK-NEXT:    const int64_t first = row * cols;
+// CHECK-NEXT:    const float sum = Block::sumOfRow([&](int64_t left) {
+// CHECK:         for (int64_t left = int64_t(threadIdx.x) * 8; left < cols; left += Block::kThreads * 8) {
+// CHECK:         z__columns.combine([&](int64_t left) {
+// CHECK:       z__columns.store(z_ + blockIdx.x * cols);
+exec.kernel @blocks over(64, 24) access [element, element, block] outputs 2 {
+^bb0(%x: memref<64x24xbf16> loc("x"), %y: memref<64x24xbf16> loc("y"), %z: memref<2x24xf32> loc("z")):
+  %s = exec.reduce sum {
+    %a = exec.load %x : memref<64x24xbf16> -> f32
+    exec.yield %a
+  }
+  exec.map {
+    %a = exec.load %x : memref<64x24xbf16> -> f32
+    %b = arith.mulf %a, %s : f32
+    exec.store %b, %y : f32, memref<64x24xbf16>
+  }
+  exec.reduce_rows sum %z : memref<2x24xf32> {
+    %a = exec.load %x : memref<64x24xbf16> -> f32
+    exec.yield %a
+  }
+}
+
 // A column reduction adds vectors of columns, in its order of rows.
 // CHECK-LABEL: __global__ void k_columns(
 // CHECK:       math::sumRows<8>(rows, cols, y_, [&](int64_t row, int64_t left) {

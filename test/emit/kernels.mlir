@@ -97,6 +97,54 @@ exec.kernel @bias_grad over(64, 8) access [element, row, column] outputs 1 colum
   }
 }
 
+// A kernel of rows that also combines them takes block by block. What it stores
+// and what it combines is one loop.
+// CHECK: static void k_rows_and_blocks(int64_t begin, int64_t end, const Ptr *args) {
+// CHECK:        for (int64_t block = begin; block < end; ++block) {
+// CHECK-NEXT:     const int64_t top = block * math::kRowBlock;
+// CHECK-NEXT:     math::startBlock<math::AddRows>(cols, out1 + block * cols);
+// CHECK-NEXT:     math::startBlock<math::MaxRows>(cols, out2 + block * cols);
+// CHECK-NEXT:     for (int64_t row = top; row < top + math::kRowBlock; ++row) {
+// CHECK-NEXT:       const int64_t first = row * cols;
+// CHECK-NEXT: #pragma omp simd
+// CHECK-NEXT:       for (int64_t col = 0; col < cols; ++col) {
+// CHECK-NEXT:         out0[first + col] = -in0[first + col];
+// CHECK-NEXT:         out1[block * cols + col] = math::AddRows::combine(out1[block * cols + col], in0[first + col] * in1[row]);
+// CHECK-NEXT:         out2[block * cols + col] = math::MaxRows::combine(out2[block * cols + col], in0[first + col]);
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
+exec.kernel @rows_and_blocks over(64, 8) access [element, row, element, block, block] outputs 3 {
+^bb0(%x: memref<64x8xf32>, %r: memref<64xf32>, %y: memref<64x8xf32>, %s: memref<2x8xf32>, %m: memref<2x8xf32>):
+  exec.map {
+    %a = exec.load %x : memref<64x8xf32> -> f32
+    %b = arith.negf %a : f32
+    exec.store %b, %y : f32, memref<64x8xf32>
+  }
+  exec.reduce_rows sum %s : memref<2x8xf32> {
+    %a = exec.load %x : memref<64x8xf32> -> f32
+    %b = exec.load %r : memref<64xf32> -> f32
+    %c = arith.mulf %a, %b : f32
+    exec.yield %c
+  }
+  exec.reduce_rows max %m : memref<2x8xf32> {
+    %a = exec.load %x : memref<64x8xf32> -> f32
+    exec.yield %a
+  }
+}
+
+// Blocks are combined in order.
+// CHECK: static void k_sum_of_blocks(
+// CHECK: math::sumBlocks(rows, begin, end, out0, [&](int64_t row, int64_t col) {
+exec.kernel @sum_of_blocks over(2, 8) access [element, column] outputs 1 column_reduction {
+^bb0(%b: memref<2x8xf32>, %s: memref<8xf32>):
+  exec.reduce_rows sum %s in_order : memref<8xf32> {
+    %a = exec.load %b : memref<2x8xf32> -> f32
+    exec.yield %a
+  }
+}
+
 // Comparison, selection, integers, a load from another column. Subtraction
 // from a difference keeps its parentheses: order of operations is the IR's.
 // CHECK: static void k_pick(

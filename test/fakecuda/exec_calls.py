@@ -159,7 +159,8 @@ def _vectors(row_count, column_count, body, by_rows):
         return None
     narrowest = min(exec_text.ELEMENT_BYTES[t] for t, kind in zip(types, access)
                     if kind in ("element", "column"))
-    count = min(max(16 // narrowest, 4), 8)
+    by_blocks = is_map and "exec.reduce_rows" in text
+    count = 8 if by_blocks else min(max(16 // narrowest, 4), 8)
     is_flat = is_map and not by_rows and set(access) <= {"element", "scalar"} \
         and "exec.column" not in text and not re.search(r"exec\.load %\w+ at ", text)
     together = row_count * column_count if is_flat else column_count
@@ -173,7 +174,8 @@ def _launch(op):
     kernel = "k_" + name
     # Rows where a kernel reduces, or where it stores a number a row.
     is_columns = "column_reduction" in body[0]
-    by_rows = not is_columns and (
+    by_blocks = not is_columns and any("exec.reduce_rows" in line for line in body)
+    by_rows = not is_columns and not by_blocks and (
         any(re.match(r"    (%\S+ = exec\.reduce|exec\.store) ", line) for line in body)
         or not any(line.startswith("    exec.map") for line in body))
     each = _vectors(row_count, column_count, body, by_rows)
@@ -181,6 +183,13 @@ def _launch(op):
         if each and column_count >= 128 * each:
             return [launch(op.stream, kernel, row_count, (256, 1), pointers)]
         return [rows(op.stream, kernel, row_count, pointers)]
+    if by_blocks:
+        threads = 32
+        while threads < 256 and threads * (each or 1) < column_count:
+            threads *= 2
+        return [launch(op.stream, kernel, row_count // 32, (threads, 512 // threads), pointers)]
+    if " in_order " in "".join(body):
+        return [launch(op.stream, kernel, ceil_div(column_count, 32), (32, 16), pointers)]
     if not is_columns:
         return [elements(op.stream, kernel, row_count * column_count, pointers, each=each or 4)]
     if not each:

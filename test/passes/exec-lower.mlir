@@ -168,6 +168,32 @@ func.func @norm_grads(%x: tensor<4x8xf32> {nn.name = "x"}, %w: tensor<8xf32> {nn
 
 // -----
 
+// Sums over the rows of a fusion are made for each block of rows, and added by a
+// kernel after it. A row's scalar that only a sum reads is read before the loops.
+// CHECK: exec.kernel @rms_norm_input_grad_rms_norm_weight_grad over(64, 8) access [column, element, element, row, element, block] outputs 2 {
+// CHECK: exec.map {
+// CHECK: exec.reduce_rows sum %out1 : memref<2x8xf32> {
+// CHECK-NOT: memref<64xf32>
+// CHECK: exec.kernel @sum_of_blocks over(2, 8) access [element, column] outputs 1 column_reduction {
+// CHECK: exec.reduce_rows sum %out0 in_order : memref<8xbf16> {
+// CHECK-LABEL: exec.program @blocks
+// CHECK: %[[B:.*]] = exec.alloc "norm: rms_norm_weight_grad blocks" : memref<2x8xf32>
+// CHECK: exec.launch @rms_norm_input_grad_rms_norm_weight_grad on compute({{.*}}) outs(%dx, %[[B]] : memref<64x8xbf16>, memref<2x8xf32>)
+// CHECK: exec.launch @sum_of_blocks on compute(%[[B]] : memref<2x8xf32>) outs(%dw : memref<8xbf16>)
+func.func @blocks(%x: tensor<64x8xbf16> {nn.name = "x"}, %w: tensor<8xbf16> {nn.name = "w"},
+                  %r: tensor<64xf32> {nn.name = "r"}, %dy: tensor<64x8xbf16> {nn.name = "dy"})
+    -> (tensor<64x8xbf16> {nn.name = "dx"}, tensor<8xbf16> {nn.name = "dw"}) {
+  %f:2 = nn.fusion(%x, %w, %r, %dy) {nn.module = "norm"} : (tensor<64x8xbf16>, tensor<8xbf16>, tensor<64xf32>, tensor<64x8xbf16>) -> (tensor<64x8xbf16>, tensor<8xbf16>) {
+  ^bb0(%a: tensor<64x8xbf16>, %b: tensor<8xbf16>, %c: tensor<64xf32>, %d: tensor<64x8xbf16>):
+    %dx = nn.rms_norm_input_grad %a, %b, %c, %d {nn.module = "norm"} : tensor<64x8xbf16>, tensor<8xbf16>, tensor<64xf32>
+    %dw = nn.rms_norm_weight_grad %a, %c, %d {nn.module = "norm"} : tensor<64x8xbf16>, tensor<64xf32> to tensor<8xbf16>
+    nn.yield %dx, %dw : tensor<64x8xbf16>, tensor<8xbf16>
+  }
+  return %f#0, %f#1 : tensor<64x8xbf16>, tensor<8xbf16>
+}
+
+// -----
+
 // A linear layer is one matmul over the flattened rows; a workspace is 64
 // bytes for the test target. The label names the layer and the op.
 // CHECK-LABEL: exec.program @matmuls

@@ -252,3 +252,21 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
     }
   }
 }
+
+// -----
+
+// Two sums into one output.
+module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} {
+  exec.kernel @k over(32, 4) access [element, block] outputs 1 {
+  ^bb0(%x: memref<32x4xf32>, %s: memref<1x4xf32>):
+    exec.reduce_rows sum %s : memref<1x4xf32> {
+      %a = exec.load %x : memref<32x4xf32> -> f32
+      exec.yield %a
+    }
+    // expected-error @below {{writes an output that the kernel has written}}
+    exec.reduce_rows max %s : memref<1x4xf32> {
+      %a = exec.load %x : memref<32x4xf32> -> f32
+      exec.yield %a
+    }
+  }
+}

@@ -1,4 +1,5 @@
 // RUN: fsdp-opt %s --split-input-file --nn-fuse | FileCheck %s
+// RUN: fsdp-opt %s --split-input-file '--pass-pipeline=builtin.module(func.func(nn-fuse{least-row-blocks=3}))' | FileCheck %s --check-prefix=LEAST
 
 // A residual and the norm after it are one kernel. The sum leaves too: the
 // next residual reads it.
@@ -305,4 +306,76 @@ func.func @readers_around_a_wait(%x: tensor<4x8xf32>, %w8: tensor<8x8xf32>, %p: 
   %w = fsdp.await %f : !fsdp.future<tensor<4x8xf32>> -> tensor<4x8xf32>
   %y = nn.neg %a : tensor<4x8xf32>
   return %s, %y, %w : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// The gradients of a norm read the same. The gradient of its weight joins that
+// of its input, so the sum of two gradients is never stored.
+// CHECK-LABEL: func.func @norm_gradients
+// CHECK-NEXT: %[[F:.*]]:2 = nn.fusion(%{{.*}}) : {{.*}} -> (tensor<64x8xbf16>, tensor<8xbf16>) {
+// CHECK: nn.add
+// CHECK-NEXT: nn.rms_norm_input_grad
+// CHECK-NEXT: nn.rms_norm_weight_grad
+// CHECK: return %[[F]]#0, %[[F]]#1
+// LEAST-LABEL: func.func @norm_gradients
+// LEAST: nn.yield
+// LEAST: nn.rms_norm_weight_grad
+func.func @norm_gradients(%x: tensor<64x8xbf16>, %w: tensor<8xbf16>, %r: tensor<64xf32>, %a: tensor<64x8xbf16>, %b: tensor<64x8xbf16>) -> (tensor<64x8xbf16>, tensor<8xbf16>) {
+  %dy = nn.add %a, %b : tensor<64x8xbf16>
+  %dx = nn.rms_norm_input_grad %x, %w, %r, %dy : tensor<64x8xbf16>, tensor<8xbf16>, tensor<64xf32>
+  %dw = nn.rms_norm_weight_grad %x, %r, %dy : tensor<64x8xbf16>, tensor<64xf32> to tensor<8xbf16>
+  return %dx, %dw : tensor<64x8xbf16>, tensor<8xbf16>
+}
+
+// -----
+
+// Without a sum before them they are siblings, and the gradient of a bias is a
+// third. A row op that comes later joins too.
+// CHECK-LABEL: func.func @sums_of_siblings
+// CHECK-NEXT: nn.fusion
+// CHECK: nn.layer_norm_input_grad
+// CHECK-NEXT: nn.layer_norm_weight_grad
+// CHECK-NEXT: nn.sum
+// CHECK-NEXT: nn.add
+// CHECK-NEXT: nn.yield
+func.func @sums_of_siblings(%x: tensor<2x32x8xf32>, %w: tensor<8xf32>, %m: tensor<2x32xf32>, %r: tensor<2x32xf32>, %dy: tensor<2x32x8xf32>) -> (tensor<2x32x8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %dx = nn.layer_norm_input_grad %x, %w, %m, %r, %dy : tensor<2x32x8xf32>, tensor<8xf32>, tensor<2x32xf32>
+  %dw = nn.layer_norm_weight_grad %x, %m, %r, %dy : tensor<2x32x8xf32>, tensor<2x32xf32> to tensor<8xf32>
+  %db = nn.sum %dy [0, 1] : tensor<2x32x8xf32> to tensor<8xf32>
+  %sum = nn.add %dx, %x : tensor<2x32x8xf32>
+  return %sum, %dw, %db : tensor<2x32x8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// 48 rows are no whole blocks, a sum of what needs exp would compute that twice,
+// and what is read before the sum exists stays where it is read.
+// CHECK-LABEL: func.func @no_blocks
+// CHECK-NOT: nn.fusion
+// CHECK: return
+func.func @no_blocks(%x: tensor<48x8xf32>) -> (tensor<48x8xf32>, tensor<8xf32>) {
+  %y = nn.neg %x : tensor<48x8xf32>
+  %s = nn.sum %y [0] : tensor<48x8xf32> to tensor<8xf32>
+  return %y, %s : tensor<48x8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @expensive
+// CHECK-NOT: nn.fusion
+// CHECK: return
+func.func @expensive(%x: tensor<64x8xf32>) -> (tensor<64x8xf32>, tensor<8xf32>) {
+  %y = nn.exp %x : tensor<64x8xf32>
+  %s = nn.sum %y [0] : tensor<64x8xf32> to tensor<8xf32>
+  return %y, %s : tensor<64x8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @too_late
+// CHECK-NEXT: nn.neg
+// CHECK-NEXT: nn.linear
+// CHECK-NEXT: nn.rms_norm_weight_grad
+func.func @too_late(%x: tensor<64x8xf32>, %r: tensor<64xf32>, %w: tensor<8x8xf32>) -> (tensor<64x8xf32>, tensor<8xf32>) {
+  %y = nn.neg %x : tensor<64x8xf32>
+  %z = nn.linear %y, %w : tensor<64x8xf32>, tensor<8x8xf32> -> tensor<64x8xf32>
+  %s = nn.rms_norm_weight_grad %y, %r, %z : tensor<64x8xf32>, tensor<64xf32> to tensor<8xf32>
+  return %z, %s : tensor<64x8xf32>, tensor<8xf32>
 }

@@ -19,6 +19,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
 // Blocks run one after the other, so one instance serves them all.
 #define __shared__ static
 
@@ -257,7 +258,7 @@ T __shfl_xor_sync(unsigned mask, T value, int step, int width) {
       mask, value, shimLane((threadIdx.x % width) ^ unsigned(step), width));
 }
 
-#include "fsdp/Runtime/CudaKernels.h"
+#include "fsdp/Runtime/CudaRows.h"
 
 /// Where a program defines it, kernels of generated code are handed to it
 /// instead of being run: `run` takes the kernel's `count` buffers.

@@ -48,11 +48,6 @@ constexpr int kElementsPerThread = 4;
 constexpr int64_t kElementsPerBlock = kThreads * kElementsPerThread;
 /// Sixteen threads per row: the lanes of a reduction.
 constexpr int kRowsPerBlock = kThreads / math::kLanes;
-/// A column reduction takes 32 columns and 16 blocks of rows at a time.
-constexpr int kColumns = 32, kRowGroups = 16;
-/// One that takes vectors of columns has two of them in a block, so that there
-/// are many blocks, and up to this many blocks of rows at a time.
-constexpr int kColumnVectors = 2, kVectorGroups = 128;
 
 FSDP_DEVICE int lane() { return int(threadIdx.x) % math::kLanes; }
 FSDP_DEVICE int64_t row() {
@@ -202,20 +197,6 @@ FSDP_DEVICE void packets(int64_t rows, int64_t cols, const Body &body) {
   body(row, (vector - row * perRow) * N);
 }
 
-/// The blocks of rows that a column reduction by vectors takes at a time: no
-/// more than there are, but enough threads to finish its columns.
-__host__ __device__ constexpr int vectorGroups(int64_t rows) {
-  const int64_t blocks = (rows + math::kRowBlock - 1) / math::kRowBlock;
-  return blocks < 8 ? 8 : blocks < kVectorGroups ? int(blocks) : kVectorGroups;
-}
-
-/// Room for the numbers of all threads of such a block. The reductions of a
-/// kernel take turns.
-FSDP_DEVICE float *partialOfBlock() {
-  alignas(16) __shared__ float partial[kVectorGroups * kColumnVectors * 8];
-  return partial;
-}
-
 /// Room for terms of a row that has a block. The sums of a kernel take turns.
 template <int Terms> FSDP_DEVICE float *termsOfBlock() {
   alignas(16) __shared__ float terms[Terms];
@@ -277,32 +258,38 @@ FSDP_DEVICE float maxLanes(int64_t n, const Expression &expression) {
   return maxOfLanes(m);
 }
 
-/// The largest of the numbers of a block's threads, or a NaN among them, for
-/// all of them.
+/// The largest of the numbers of the threads of a row, or a NaN among them, for
+/// all of them. The block has `Rows` rows of `Threads` threads.
+template <int Threads = gpu::kThreads, int Rows = 1>
 FSDP_DEVICE float maxOfBlock(float mine) {
-  __shared__ float largest[gpu::kRowsPerBlock];
+  constexpr int kGroups = Threads / kLanes;
+  __shared__ float numbers[Rows * kGroups];
+  float *largest = numbers + int(threadIdx.y) * kGroups;
   mine = maxOfLanes(mine);
   if (gpu::lane() == 0)
     largest[threadIdx.x / kLanes] = mine;
   __syncthreads();
   float m = largest[0];
-  for (int i = 1; i < gpu::kRowsPerBlock; ++i)
+  for (int i = 1; i < kGroups; ++i)
     m = max(m, largest[i]);
   __syncthreads();
   return m;
 }
 
 /// The sum of a row's n terms in the order of sumLanes, for all threads of the
-/// row's block. They take `Part` terms at a time: fill(first, count, terms)
-/// stores those of a thread, and the first sixteen threads, which are the
-/// lanes, add them while all others compute the next.
-template <int Part, typename Fill>
+/// row's block, or for those of each of `Rows` rows. They take `Part` terms at
+/// a time: fill(first, count, terms) stores those of a thread, and the first
+/// sixteen threads, which are the lanes, add them while all others compute the
+/// next.
+template <int Part, int Rows = 1, typename Fill>
 FSDP_DEVICE float sumOfParts(int64_t n, const Fill &fill) {
-  __shared__ float result;
+  __shared__ float results[Rows];
+  float *terms =
+      gpu::termsOfBlock<2 * Part * Rows>() + int(threadIdx.y) * 2 * Part;
   float total = 0.0f;
   for (int64_t top = 0, part = 0; top < n; top += Part, ++part) {
     const int64_t count = n - top < Part ? n - top : Part;
-    float *term = gpu::termsOfBlock<2 * Part>() + part % 2 * Part;
+    float *term = terms + part % 2 * Part;
     fill(top, count, term);
     __syncthreads();
     if (threadIdx.x < kLanes) {
@@ -314,39 +301,58 @@ FSDP_DEVICE float sumOfParts(int64_t n, const Fill &fill) {
   if (threadIdx.x < kLanes)
     total = totalOfLanes(total);
   if (threadIdx.x == 0)
-    result = total;
+    results[threadIdx.y] = total;
   __syncthreads();
-  return result;
+  return results[threadIdx.y];
+}
+
+/// Term `i` of a vector of them, or of one that is no vector.
+template <int N>
+FSDP_DEVICE float termOf(const gpu::Vector<float, N> &terms, int i) {
+  return terms[i];
+}
+FSDP_DEVICE float termOf(float term, int) { return term; }
+
+/// Stores the N terms from expression(first + mine) on, if there are so many.
+template <int N, typename Expression>
+FSDP_DEVICE void fillTerms(int64_t first, int64_t count, float *terms,
+                           const Expression &expression) {
+  const int mine = int(threadIdx.x) * N;
+  if (mine >= count)
+    return;
+  const auto vector = expression(first + mine);
+  FSDP_UNROLL
+  for (int i = 0; i < N; ++i)
+    terms[mine + i] = termOf(vector, i);
 }
 
 /// The sum over a row that has a block. expression(first column) gives a vector
 /// of terms.
 template <int N, typename Expression>
 FSDP_DEVICE float sumOfRow(int64_t n, const Expression &expression) {
-  const int mine = int(threadIdx.x) * N;
   return sumOfParts<gpu::kThreads * N>(
       n, [&](int64_t top, int64_t count, float *terms) {
-        if (mine >= count)
-          return;
-        const gpu::Vector<float, N> vector = expression(top + mine);
-        FSDP_UNROLL
-        for (int i = 0; i < N; ++i)
-          terms[mine + i] = vector[i];
+        fillTerms<N>(top, count, terms, expression);
       });
 }
 
-/// The maximum over such a row, or a NaN in it.
-template <int N, typename Expression>
-FSDP_DEVICE float maxOfRow(int64_t n, const Expression &expression) {
+/// The maximum over a row that has so many threads, or a NaN in it.
+template <int N, int Threads, int Rows, typename Expression>
+FSDP_DEVICE float maxOfThreads(int64_t n, const Expression &expression) {
   float m = MaxRows::start;
-  for (int64_t left = int64_t(threadIdx.x) * N; left < n;
-       left += gpu::kThreads * N) {
-    const gpu::Vector<float, N> vector = expression(left);
+  for (int64_t left = int64_t(threadIdx.x) * N; left < n; left += Threads * N) {
+    const auto vector = expression(left);
     FSDP_UNROLL
     for (int i = 0; i < N; ++i)
-      m = max(m, vector[i]);
+      m = max(m, termOf(vector, i));
   }
-  return maxOfBlock(m);
+  return maxOfBlock<Threads, Rows>(m);
+}
+
+/// That over a row that has a block.
+template <int N, typename Expression>
+FSDP_DEVICE float maxOfRow(int64_t n, const Expression &expression) {
+  return maxOfThreads<N, gpu::kThreads, 1>(n, expression);
 }
 
 /// Numbers by column that the threads of a row keep, in registers.
@@ -368,101 +374,6 @@ FSDP_DEVICE void eachOfRow(RowOfLanes &row, int64_t n, const Body &body) {
 FSDP_DEVICE void storeOfRow(float *p, float x) {
   if (gpu::lane() == 0)
     *p = x;
-}
-
-/// out[column] = expression(row, column) combined over the rows. All threads
-/// of the block call it.
-template <typename Kind, typename T, typename Expression>
-FSDP_DEVICE void reduceRows(int64_t rows, int64_t cols, T *out,
-                            const Expression &expression) {
-  __shared__ float partial[gpu::kRowGroups][gpu::kColumns];
-  const int64_t col = int64_t(blockIdx.x) * gpu::kColumns + threadIdx.x;
-  float total = Kind::start;
-  for (int64_t top = 0; top < rows; top += gpu::kRowGroups * kRowBlock) {
-    const int64_t begin = top + threadIdx.y * kRowBlock;
-    const int64_t end = begin + kRowBlock < rows ? begin + kRowBlock : rows;
-    float block = Kind::start;
-    if (col < cols)
-      for (int64_t row = begin; row < end; ++row)
-        block = Kind::combine(block, expression(row, col));
-    partial[threadIdx.y][threadIdx.x] = block;
-    __syncthreads();
-    if (threadIdx.y == 0)
-      for (int b = 0; b < gpu::kRowGroups && top + b * kRowBlock < rows; ++b)
-        total = Kind::combine(total, partial[b][threadIdx.x]);
-    __syncthreads();
-  }
-  if (threadIdx.y == 0 && col < cols)
-    store(out + col, total);
-}
-
-/// The same for kernels whose threads have N columns: expression(row, first
-/// column) gives a vector of numbers.
-template <typename Kind, int N, typename T, typename Expression>
-FSDP_DEVICE void reduceVectors(int64_t rows, int64_t cols, T *out,
-                               const Expression &expression) {
-  constexpr int kWidth = gpu::kColumnVectors * N;
-  const int groups = gpu::vectorGroups(rows);
-  const int64_t left = int64_t(blockIdx.x) * kWidth;
-  const int64_t mine = left + int64_t(threadIdx.x) * N;
-  // The first threads have a column each in the end.
-  const int own = int(threadIdx.y) * gpu::kColumnVectors + int(threadIdx.x);
-  float *partial = gpu::partialOfBlock();
-  float total = Kind::start;
-  for (int64_t top = 0; top < rows; top += groups * kRowBlock) {
-    const int64_t begin = top + threadIdx.y * kRowBlock;
-    const int64_t end = begin + kRowBlock < rows ? begin + kRowBlock : rows;
-    gpu::Vector<float, N> block;
-    FSDP_UNROLL
-    for (int i = 0; i < N; ++i)
-      block[i] = Kind::start;
-    if (mine < cols) {
-      FSDP_UNROLL_BY(4)
-      for (int64_t row = begin; row < end; ++row) {
-        const gpu::Vector<float, N> terms = expression(row, mine);
-        FSDP_UNROLL
-        for (int i = 0; i < N; ++i)
-          block[i] = Kind::combine(block[i], terms[i]);
-      }
-    }
-    FSDP_UNROLL
-    for (int i = 0; i < N; ++i)
-      partial[own * N + i] = block[i];
-    __syncthreads();
-    if (own < kWidth) {
-      FSDP_UNROLL_BY(8)
-      for (int b = 0; b < groups; ++b)
-        if (top + b * kRowBlock < rows)
-          total = Kind::combine(total, partial[b * kWidth + own]);
-    }
-    __syncthreads();
-  }
-  if (own < kWidth && left + own < cols)
-    store(out + left + own, total);
-}
-
-template <int N, typename T, typename Expression>
-FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
-                         const Expression &expression) {
-  reduceVectors<AddRows, N>(rows, cols, out, expression);
-}
-
-template <int N, typename T, typename Expression>
-FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
-                         const Expression &expression) {
-  reduceVectors<MaxRows, N>(rows, cols, out, expression);
-}
-
-template <typename T, typename Expression>
-FSDP_DEVICE void sumRows(int64_t rows, int64_t cols, T *out,
-                         const Expression &expression) {
-  reduceRows<AddRows>(rows, cols, out, expression);
-}
-
-template <typename T, typename Expression>
-FSDP_DEVICE void maxRows(int64_t rows, int64_t cols, T *out,
-                         const Expression &expression) {
-  reduceRows<MaxRows>(rows, cols, out, expression);
 }
 
 } // namespace math
@@ -534,12 +445,6 @@ constexpr LaunchShape elementsShape(int64_t size) {
 constexpr LaunchShape vectorsShape(int64_t size, int neighbours) {
   return {blocksOf(size, int64_t(kThreads) * neighbours), kThreads, 1, true};
 }
-/// A column reduction whose threads have vectors of columns.
-constexpr LaunchShape columnVectorsShape(int64_t rows, int64_t cols,
-                                         int neighbours) {
-  return {blocksOf(cols, int64_t(kColumnVectors) * neighbours), kColumnVectors,
-          unsigned(vectorGroups(rows)), false};
-}
 /// Sixteen threads per row.
 constexpr LaunchShape rowsShape(int64_t rows) {
   return {blocksOf(rows, kRowsPerBlock), kThreads, 1, false};
@@ -570,19 +475,6 @@ template <typename... T>
 void launchBlocks(Context &c, Stream s, const char *name,
                   void (*kernel)(T *...), int64_t rows, int64_t, Ptrs args) {
   gpu::start(c, s, name, kernel, {rows, gpu::kThreads, 1, false}, args);
-}
-
-/// A column reduction, by columns or by vectors of them.
-template <int Neighbours = 1, typename... T>
-void launchColumns(Context &c, Stream s, const char *name,
-                   void (*kernel)(T *...), int64_t rows, int64_t cols,
-                   Ptrs args) {
-  const gpu::LaunchShape single = {gpu::blocksOf(cols, gpu::kColumns),
-                                   gpu::kColumns, gpu::kRowGroups, false};
-  gpu::start(c, s, name, kernel,
-             Neighbours == 1 ? single
-                             : gpu::columnVectorsShape(rows, cols, Neighbours),
-             args);
 }
 
 } // namespace fsdp::rt

@@ -118,10 +118,14 @@ struct KernelRead {
   bool operator==(const KernelRead &other) const;
 };
 
+/// Rows that a sum over rows takes at a time (fsdp/Runtime/KernelMath.h).
+inline constexpr int64_t kRowBlock = 32;
+
 /// What nn-fuse and exec-lower need of a kernel; equal ones are one.
 struct Kernel {
   int64_t rows = 0, columns = 0; ///< 0: exec-lower has no kernel for it.
   bool canFuse = false;
+  bool sumsRows = false; ///< Over rows, and a kernel of these rows can do it.
   bool isExpensive = false; ///< Its results by element need exp or the like.
   std::vector<KernelRead> reads; ///< In order of the first reads.
   std::vector<Form> results;

@@ -32,6 +32,9 @@ struct Target {
   /// Ranges, buffers and what a library computes with begin at multiples of
   /// so many bytes of the arena. A power of two, exec::kAlignment at least.
   int64_t alignment = 0;
+  /// A kernel of rows that sums over them takes blocks of 32 rows, each at
+  /// once. Fewer blocks than this leave the device idle.
+  int64_t leastRowBlocks = 1;
   /// Bytes that item `item` of a collective over `ranks` ranks needs beside
   /// what it sends and gives.
   int64_t (*collectiveWorkspaceBytes)(const CollectiveDesc &desc, int item,

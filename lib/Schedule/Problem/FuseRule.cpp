@@ -3,7 +3,8 @@
 // What nn-fuse decides (passes/Graph/FusePass.cpp): op by op, whether it joins
 // the group of an op that it reads. While nobody outside reads a member, the
 // group stands where its newest member does; from then on it stays, and only
-// ops join whose other operands are there. Where something is computed again,
+// ops join whose other operands are there. A sum over rows joins a group that
+// computes or reads what it reads. Where something is computed again,
 // a group then joins an earlier one that reads the same, if it is the last to
 // use as many bytes as it gives. No group crosses a collective, a wait, the
 // seed or the optimizer.
@@ -53,6 +54,7 @@ public:
     isExpensive.assign(draft.values.size(), false);
     builtInto.assign(draft.nodes.size(), kNone);
     isReadByElement.assign(draft.values.size(), false);
+    elementReader.assign(draft.values.size(), kNone);
     listCount = epoch = 0;
     repeats = false;
     for (Id node = draft.first; node != kNone; node = draft.nextOf(node))
@@ -69,7 +71,7 @@ private:
     if (!draft.isOp(node, OpKind::Kernel))
       return nullptr;
     const Kernel &kernel = draft.problem.kernels[draft.nodes[node].detail];
-    return kernel.canFuse ? &kernel : nullptr;
+    return kernel.canFuse || kernel.sumsRows ? &kernel : nullptr;
   }
 
   bool isBarrier(Id node) const {
@@ -139,8 +141,8 @@ private:
       Access wanted =
           formOf(of.value) == Form::Row ? Access::Row : Access::Element;
       // A reduction and the final map would both compute the value.
-      if (of.read->access != wanted ||
-          (of.read->inReduction && isExpensive[of.value]))
+      bool inReduction = of.read->inReduction || kernel.sumsRows;
+      if (of.read->access != wanted || (inReduction && isExpensive[of.value]))
         return false;
     }
     return true;
@@ -191,11 +193,7 @@ private:
       if (group.members.size() >= kMaxMembers)
         continue;
       if (groups[number].isPinned) {
-        bool allThere =
-            std::all_of(reads.begin(), reads.end(), [&](const ReadOf &entry) {
-              return isAvailable(entry.value, number);
-            });
-        if (allThere && group.inputs.size() + inputs <= kMaxInputs)
+        if (areAvailable(number) && group.inputs.size() + inputs <= kMaxInputs)
           fixed = number;
         continue;
       }
@@ -209,6 +207,38 @@ private:
     return open != kNone ? open : fixed;
   }
 
+  bool areAvailable(Id group) const {
+    return std::all_of(reads.begin(), reads.end(), [&](const ReadOf &of) {
+      return isAvailable(of.value, group);
+    });
+  }
+
+  /// Can a sum over rows be computed in the kernel of `group`?
+  bool canSumRows(Id group, const Kernel &kernel) {
+    if (group == kNone || !fits(group, kernel))
+      return false;
+    addLists(groups[group]);
+    return listsOf(group).members.size() < kMaxMembers &&
+           listsOf(group).inputs.size() + reads.size() <= kMaxInputs &&
+           (!groups[group].isPinned || areAvailable(group));
+  }
+
+  /// The group that a sum over rows can join: of what it reads, or else one
+  /// that reads the same; kNone if there is none.
+  Id joinRows(const Kernel &kernel) {
+    for (const ReadOf &of : reads)
+      if (canSumRows(groupOf(of.value), kernel))
+        return groupOf(of.value);
+    for (const ReadOf &of : reads) {
+      Id reader = elementReader[of.value];
+      if (of.read->access != Access::Element || reader == kNone)
+        continue;
+      if (canSumRows(groupOfNode(reader), kernel))
+        return groupOfNode(reader);
+    }
+    return kNone;
+  }
+
   /// To the group `number`, or to a new one if that is kNone; gives which.
   Id add(Id number, Id node, const Kernel &kernel) {
     bool isAlone = number == kNone;
@@ -220,8 +250,10 @@ private:
     groups[number].repeats |= isAgain(node);
     repeats |= groups[number].repeats;
     for (const ReadOf &of : reads)
-      if (of.read->access == Access::Element)
+      if (of.read->access == Access::Element) {
         isReadByElement[sourceOf(of.value)] = true;
+        elementReader[of.value] = node;
+      }
     bool expensive = kernel.isExpensive;
     if (!isAlone) {
       GroupLists &group = listsOf(number);
@@ -250,7 +282,9 @@ private:
       reads.clear();
       for (const KernelRead &read : kernel->reads)
         reads.push_back({&read, draft.operandOf(node, read.operand)});
-      group = add(join(*kernel), node, *kernel);
+      group = kernel->sumsRows ? joinRows(*kernel) : join(*kernel);
+      if (group != kNone || !kernel->sumsRows)
+        group = add(group, node, *kernel);
     }
     // Whoever reads a group from outside fixes its place.
     const Span uses = draft.nodes[node].uses;
@@ -419,6 +453,7 @@ private:
   /// Element values that need a transcendental function wherever they are
   /// computed again.
   std::vector<uint8_t> isExpensive;
+  std::vector<Id> elementReader; // the newest, of a group
   std::vector<ReadOf> reads; // of the op that is visited
   unsigned epoch = 0;
   bool repeats = false; // some group does

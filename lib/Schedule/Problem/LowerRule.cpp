@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CollectiveWorkspaces.h"
+#include "FusedMembers.h"
 #include "StepWriter.h"
 #include "fsdp/Target/Target.h"
 #include <algorithm>
@@ -23,7 +24,7 @@ public:
   explicit Lowering(Draft &draft)
       : StepWriter(draft), problem(draft.problem),
         target(rt::findTarget(draft.problem.target)),
-        workspaces(draft.problem.target) {}
+        workspaces(draft.problem.target), fused(draft) {}
 
   void run() override {
     eraseSelfWrites(draft);
@@ -483,43 +484,30 @@ private:
     endStep();
   }
 
-  /// What the members give each other is computed where it is read.
+  /// Sums over rows are given for each block of rows, and added after it.
   void lowerFused(Id node) {
-    const Span list = draft.nodes[node].list;
-    const Id *members = &draft.lists[list.begin];
-    neededResults.assign(list.count, 0);
-    for (size_t m = list.count; m-- > 0;)
-      for (Id i = 0; i < draft.nodes[members[m]].results.count; ++i)
-        if (Id value = draft.resultOf(members[m], i);
-            draft.values[value].def == node &&
-            draft.values[value].first != kNone)
-          neededResults[m] |= uint32_t(1) << i;
     beginStep(StepKind::Work, node);
-    for (size_t m = list.count; m-- > 0;) {
-      const Kernel &kernel = problem.kernels[draft.nodes[members[m]].detail];
-      for (const KernelRead &read : kernel.reads) {
-        if (read.forResults != 0 && (read.forResults & neededResults[m]) == 0)
-          continue;
-        Id value = draft.operandOf(members[m], read.operand);
-        if (!needMember(members, m, value))
-          readOnce(value);
+    for (Id value : fused.reads(node))
+      readOnce(value);
+    fused.findSums(node);
+    for (Id i = 0; i < draft.nodes[node].results.count; ++i) {
+      Id value = draft.resultOf(node, i);
+      if (BlockSums *sum = fused.sumOf(value)) {
+        sum->buffer = newBuffer(sum->bytes, sum->member);
+        writes({sum->buffer, 0});
+        step.bytes += sum->bytes;
+      } else {
+        store(value, draft.lists[draft.nodes[node].list.begin]);
       }
     }
-    for (Id i = 0; i < draft.nodes[node].results.count; ++i)
-      store(draft.resultOf(node, i), members[0]);
     endStep();
-  }
-
-  /// Notes that member `value` of an earlier member is read; false if none
-  /// produces it.
-  bool needMember(const Id *members, size_t before, Id value) {
-    for (size_t m = 0; m < before; ++m)
-      for (Id i = 0; i < draft.nodes[members[m]].results.count; ++i)
-        if (draft.resultOf(members[m], i) == value) {
-          neededResults[m] |= uint32_t(1) << i;
-          return true;
-        }
-    return false;
+    for (const BlockSums &sum : fused.sums()) {
+      beginStep(StepKind::Work, sum.member);
+      touches({sum.buffer, 0});
+      step.bytes += sum.bytes;
+      store(draft.resultOf(sum.member, 0), sum.member);
+      endStep();
+    }
   }
 
   //===--- Collectives ----------------------------------------------------===//
@@ -576,6 +564,7 @@ private:
   const Program *program = nullptr;
   const rt::Target *target;
   CollectiveWorkspaces workspaces;
+  FusedMembers fused;
   // Of each value.
   std::vector<Place> held;
   std::vector<Id> destinationOf; // in `destinations`
@@ -588,7 +577,6 @@ private:
   std::vector<UpdateBy> updates;
   std::vector<size_t> addedIn; // of each name: place of its step's first + 1
   std::vector<rt::CollectiveItem> items;
-  std::vector<uint32_t> neededResults;
   std::vector<Id> aliases; // of a read
 };
 

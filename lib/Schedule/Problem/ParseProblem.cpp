@@ -227,6 +227,9 @@ private:
     kernel.rows = integer("rows", 0);
     kernel.columns = integer("columns", 0);
     kernel.canFuse = consume("fuses");
+    kernel.sumsRows = consume("sums_rows");
+    if (kernel.sumsRows && kernel.rows % kRowBlock != 0)
+      fail("sums of rows are of whole blocks of 32");
     kernel.isExpensive = consume("expensive");
     expect("results");
     while (!isEnd() && words[at] != "read")

@@ -119,6 +119,8 @@ private:
     number(kernel.columns);
     if (kernel.canFuse)
       word("fuses");
+    if (kernel.sumsRows)
+      word("sums_rows");
     if (kernel.isExpensive)
       word("expensive");
     word("results");

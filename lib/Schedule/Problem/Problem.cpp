@@ -14,8 +14,9 @@ bool KernelRead::operator==(const KernelRead &other) const {
 
 bool Kernel::operator==(const Kernel &other) const {
   return rows == other.rows && columns == other.columns &&
-         canFuse == other.canFuse && isExpensive == other.isExpensive &&
-         reads == other.reads && results == other.results;
+         canFuse == other.canFuse && sumsRows == other.sumsRows &&
+         isExpensive == other.isExpensive && reads == other.reads &&
+         results == other.results;
 }
 
 bool Math::operator==(const Math &other) const {

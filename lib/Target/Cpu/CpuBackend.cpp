@@ -1,6 +1,7 @@
 //===- CpuBackend.cpp - The CPU: loops, and the host's compiler -----------===//
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Target/Backends.h"
+#include "lib/Emit/EmitKernel.h"
 #include "lib/Emit/Emitter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/TargetParser/Host.h"
@@ -18,7 +19,9 @@ public:
     return emit::emitKernel(kernel, name, user, os);
   }
   std::string launchFunction(exec::KernelOp kernel) const override {
-    return kernel.getColumnReduction() ? "launchColumns" : "launch";
+    return kernel.getColumnReduction()    ? "launchColumns"
+           : emit::combinesBlocks(kernel) ? "launchRowBlocks"
+                                          : "launch";
   }
 };
 

@@ -12,6 +12,8 @@ static constexpr Target facts() {
   cpu.language = "C++";
   cpu.sourceStage = "cpp";
   cpu.alignment = 64;
+  // So that up to sixteen threads of a rank have one.
+  cpu.leastRowBlocks = 16;
   cpu.collectiveWorkspaceBytes = collectiveWorkspaceBytes;
   cpu.whyNoFastReductions =
       "leaves sums over ranks to NCCL, which the CPU target lacks: its ranks "

@@ -1,6 +1,7 @@
 //===- CudaBackend.cpp - NVIDIA GPUs: __global__ functions, and nvcc ------===//
 #include "fsdp/Emit/Compile.h"
 #include "fsdp/Target/Backends.h"
+#include "lib/Emit/EmitKernel.h"
 #include "lib/Target/Cuda/EmitCudaKernel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -35,9 +36,7 @@ public:
   CudaBackend() : Backend(rt::kCudaTarget) {}
 
   StringRef extension() const override { return "cu"; }
-  StringRef kernelHeader() const override {
-    return "fsdp/Runtime/CudaKernels.h";
-  }
+  StringRef kernelHeader() const override { return "fsdp/Runtime/CudaRows.h"; }
   std::unique_ptr<KernelSource>
   kernelsOf(mlir::ModuleOp module) const override {
     return std::make_unique<CudaKernels>(module);
@@ -67,11 +66,16 @@ public:
 std::string CudaKernels::launchFunction(exec::KernelOp kernel) const {
   bool columns = kernel.getColumnReduction();
   emit::VectorizedAccess taken = vectorized.lookup(kernel.getSymName());
-  if (taken.hasBlockPerRow)
+  bool blocks = emit::combinesBlocks(kernel);
+  if (taken.hasBlockPerRow && !blocks)
     return "launchBlocks";
-  if (!columns && !emit::isPointwise(kernel))
+  if (emit::isInOrder(kernel))
+    return "launchBlockSums";
+  if (!columns && !blocks && !emit::isPointwise(kernel))
     return "launch";
-  std::string function = columns ? "launchColumns" : "launchElements";
+  std::string function = columns  ? "launchColumns"
+                         : blocks ? "launchRowBlocks"
+                                  : "launchElements";
   return taken.neighbours == 1
              ? function
              : function + "<" + std::to_string(taken.neighbours) + ">";

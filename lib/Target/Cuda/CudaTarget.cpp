@@ -14,6 +14,8 @@ static constexpr Target facts() {
   // cudaMalloc aligns the arena to as many bytes, and cuBLASLt is told that
   // operands begin at multiples of them.
   target.alignment = 256;
+  // An H100 or H200 has 132 multiprocessors.
+  target.leastRowBlocks = 132;
   target.collectiveWorkspaceBytes = cuda::collectiveWorkspaceBytes;
   target.hasCommunicators = true;
   target.architecture = "sm_";

@@ -1,6 +1,6 @@
 //===- EmitCudaKernel.cpp - exec.kernel to __global__ functions -----------===//
 //
-// Three shapes, by what the kernel does:
+// Four shapes, by what the kernel does:
 //
 //   pointwise          one thread per vector of neighbours, or per element (or
 //                      per row, without columns)
@@ -9,15 +9,19 @@
 //                      Maps have no order: a thread takes a vector at a time.
 //                      A long row has a block, of which 16 threads add what all
 //                      of them compute
+//   rows in blocks     a kernel of rows that also combines blocks of 32 of them
+//                      has a block of threads for each, two rows at a time
 //   column reduction   blocks of two vectors of columns, or of 32 columns; many
-//                      blocks of 32 rows at a time
+//                      blocks of 32 rows at a time. One over such blocks has a
+//                      thread per column
 //
-// The helpers in include/fsdp/Runtime/CudaKernels.h know grids and blocks; the
-// scalar code in between is the CPU's.
+// The helpers in CudaKernels.h and CudaRows.h of include/fsdp/Runtime know
+// grids and blocks; the scalar code in between is the CPU's.
 //
 //===----------------------------------------------------------------------===//
 #include "lib/Target/Cuda/EmitCudaKernel.h"
 #include "lib/Emit/EmitKernel.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fsdp;
@@ -38,6 +42,7 @@ private:
   void endMap(exec::MapOp op) override;
   void storeOfRow(exec::StoreOp op) override;
   LogicalResult columnReduction(exec::ReduceRowsOp op) override;
+  LogicalResult combineRow(exec::ReduceRowsOp op) override;
   LogicalResult reduce(exec::ReduceOp op) override;
   LogicalResult vectorTerms(Operation *op);
   void signature(StringRef name);
@@ -45,6 +50,13 @@ private:
   void pointwiseHead();
   LogicalResult pointwise();
   LogicalResult rows();
+  LogicalResult rowBlocks();
+  LogicalResult eachRowOp();
+  auto sums() { return kernel.getBody().getOps<exec::ReduceRowsOp>(); }
+  std::string rowBlock();
+  std::string blocksAtOnce();
+  StringRef threadsOfRow();
+  LogicalResult terms(Operation *op);
 
   // Maps that take a vector of neighbours at a time.
   void loadVectors(Operation *op);
@@ -59,12 +71,14 @@ private:
 
   /// Columns have threads of their own, so a map needs no loop.
   bool isPointwise = false;
+  /// The block has several rows, of a block of rows.
+  bool hasRowBlocks = false;
 };
 
 } // namespace
 
 bool emit::isPointwise(exec::KernelOp kernel) {
-  if (kernel.getColumnReduction())
+  if (kernel.getColumnReduction() || combinesBlocks(kernel))
     return false;
   bool hasMap = false, hasReduce = false, hasRowStore = false;
   for (Operation &op : kernel.getBody().front()) {
@@ -89,6 +103,9 @@ LogicalResult CudaKernelEmitter::checkReads() {
 }
 
 void CudaKernelEmitter::signature(StringRef name) {
+  if (hasRowBlocks)
+    os << "__launch_bounds__(gpu::kRowBlockThreads, " << blocksAtOnce()
+       << ")\n";
   os << "__global__ void " << name << '(';
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     const KernelArgument &entry = code.arguments[arg];
@@ -160,11 +177,11 @@ void CudaKernelEmitter::beginVectorLoop(Region &body) {
 
 void CudaKernelEmitter::beginNeighbours(exec::MapOp op) {
   if (!isPointwise) {
-    bool block = vectorized.hasBlockPerRow;
     code.indent() << "for (int64_t left = "
-                  << (block ? "int64_t(threadIdx.x)" : "gpu::lane()") << " * "
-                  << vectorized.neighbours << "; left < cols; left += "
-                  << (block ? "gpu::kThreads" : "math::kLanes") << " * "
+                  << (vectorized.hasBlockPerRow ? "int64_t(threadIdx.x)"
+                                                : "gpu::lane()")
+                  << " * " << vectorized.neighbours
+                  << "; left < cols; left += " << threadsOfRow() << " * "
                   << vectorized.neighbours << ") {\n";
     ++code.depth;
   }
@@ -187,8 +204,9 @@ void CudaKernelEmitter::beginMap(exec::MapOp op) {
     return beginNeighbours(op);
   if (isPointwise)
     return;
-  code.indent() << "for (int64_t col = gpu::lane(); col < cols; "
-                   "col += math::kLanes) {\n";
+  code.indent() << "for (int64_t col = "
+                << (vectorized.hasBlockPerRow ? "threadIdx.x" : "gpu::lane()")
+                << "; col < cols; col += " << threadsOfRow() << ") {\n";
   ++code.depth;
 }
 
@@ -247,10 +265,90 @@ LogicalResult CudaKernelEmitter::rows() {
     code.indent() << "if (row >= rows)\n";
     code.indent() << "  return;\n";
   }
+  return eachRowOp();
+}
+
+LogicalResult CudaKernelEmitter::eachRowOp() {
   declareFirst();
   for (Operation &op : kernel.getBody().front())
     if (failed(rowOp(op)))
       return failure();
+  return success();
+}
+
+/// The threads of a block of rows, as CudaRows.h has them.
+std::string CudaKernelEmitter::rowBlock() {
+  return llvm::formatv("math::RowBlock<{0}, {1}>", vectorized.neighbours,
+                       kernel.getCols());
+}
+
+/// The blocks of threads that a multiprocessor has at once: fewer have more
+/// registers, which vectors of f32 need.
+std::string CudaKernelEmitter::blocksAtOnce() {
+  bool isWide =
+      llvm::any_of(kernel.getBody().getArguments(), [&](BlockArgument arg) {
+        return accessOf(kernel, arg.getArgNumber()) == exec::Access::Element &&
+               cast<MemRefType>(arg.getType()).getElementTypeBitWidth() > 16;
+      });
+  if (isWide)
+    return "1";
+  return llvm::formatv("{0}::atOnce({1})", rowBlock(),
+                       std::distance(sums().begin(), sums().end()));
+}
+
+StringRef CudaKernelEmitter::threadsOfRow() {
+  return hasRowBlocks                ? "Block::kThreads"
+         : vectorized.hasBlockPerRow ? "gpu::kThreads"
+                                     : "math::kLanes";
+}
+
+/// The name of what a thread combines for a block of rows.
+static std::string columnsOf(const KernelArgument &target) {
+  return target.name + "_columns";
+}
+
+LogicalResult CudaKernelEmitter::rowBlocks() {
+  code.indent() << "using Block = " << rowBlock() << ";\n";
+  for (exec::ReduceRowsOp op : sums())
+    code.indent() << "Block::Columns<" << combineType(op.getKind()) << "> "
+                  << columnsOf(code.arguments.lookup(op.getTarget())) << ";\n";
+  code.indent() << "const int64_t top = int64_t(blockIdx.x) * "
+                   "math::kRowBlock;\n";
+  code.indent() << "FSDP_UNROLL_BY(1)\n";
+  code.indent() << "for (int64_t row = top + threadIdx.y; row < top + "
+                   "math::kRowBlock;\n";
+  code.indent() << "     row += Block::kRows) {\n";
+  ++code.depth;
+  if (failed(eachRowOp()))
+    return failure();
+  --code.depth;
+  code.indent() << "}\n";
+  for (exec::ReduceRowsOp op : sums()) {
+    const KernelArgument &target = code.arguments.lookup(op.getTarget());
+    code.indent() << columnsOf(target) << ".store(" << target.name
+                  << " + blockIdx.x * cols);\n";
+  }
+  return success();
+}
+
+LogicalResult CudaKernelEmitter::combineRow(exec::ReduceRowsOp op) {
+  code.indent() << columnsOf(code.arguments.lookup(op.getTarget()))
+                << ".combine(";
+  if (failed(terms(op)))
+    return failure();
+  os << ");\n";
+  return success();
+}
+
+/// `[&](int64_t COLUMN) { … }` for the terms of a thread of a row's block.
+LogicalResult CudaKernelEmitter::terms(Operation *op) {
+  os << "[&](int64_t " << (isVectorized() ? "left" : "col") << ") {\n";
+  ++code.depth;
+  if (failed(isVectorized() ? vectorTerms(op)
+                            : yielding(op->getRegion(0).front())))
+    return failure();
+  --code.depth;
+  code.indent() << "}";
   return success();
 }
 
@@ -275,20 +373,21 @@ LogicalResult CudaKernelEmitter::reduce(exec::ReduceOp op) {
     return KernelEmitter::reduce(op);
   StringRef kind = combineName(op.getKind());
   std::string name = code.names.unique(kind);
-  code.indent() << "const float " << name << " = math::" << kind << "OfRow<"
-                << vectorized.neighbours << ">(cols, [&](int64_t left) {\n";
-  ++code.depth;
-  if (failed(vectorTerms(op)))
+  code.indent() << "const float " << name << " = ";
+  if (hasRowBlocks)
+    os << "Block::" << kind << "OfRow(";
+  else
+    os << "math::" << kind << "OfRow<" << vectorized.neighbours << ">(cols, ";
+  if (failed(terms(op)))
     return failure();
-  --code.depth;
-  code.indent() << "});\n";
+  os << ");\n";
   code.bind(op.getResult(), name);
   return success();
 }
 
 LogicalResult CudaKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
   const KernelArgument &target = code.arguments.lookup(op.getTarget());
-  code.indent() << "math::" << combineName(op.getKind()) << "Rows";
+  code.indent() << reduceRowsName(op);
   if (isVectorized())
     os << '<' << vectorized.neighbours << '>';
   os << "(rows, cols, " << target.name << ", [&](int64_t row, int64_t "
@@ -303,6 +402,7 @@ LogicalResult CudaKernelEmitter::columnReduction(exec::ReduceRowsOp op) {
 }
 
 LogicalResult CudaKernelEmitter::emit(StringRef name) {
+  hasRowBlocks = combinesBlocks(kernel);
   nameArguments();
   if (failed(checkReads()))
     return failure();
@@ -312,6 +412,7 @@ LogicalResult CudaKernelEmitter::emit(StringRef name) {
     constant("rows", kernel.getRows());
   constant("cols", kernel.getCols());
   LogicalResult result = kernel.getColumnReduction() ? columnReductions()
+                         : hasRowBlocks              ? rowBlocks()
                          : emit::isPointwise(kernel) ? pointwise()
                                                      : rows();
   os << "}\n";

@@ -28,8 +28,11 @@ static bool isOutput(exec::KernelOp kernel, BlockArgument arg) {
 }
 
 /// As many elements of the narrowest operand as an access has bytes for; four
-/// at least, eight at most.
+/// at least, eight at most. Always eight where blocks of rows are combined: the
+/// fewer parts a row has, the more of its sums stay in registers.
 static int neighboursOf(exec::KernelOp kernel) {
+  if (combinesBlocks(kernel))
+    return 8;
   int64_t narrowest = kVectorBytes;
   for (BlockArgument arg : kernel.getBody().getArguments()) {
     exec::Access access = accessOf(kernel, arg);
@@ -71,17 +74,29 @@ static bool writesOnlyOwnElements(exec::KernelOp kernel) {
   return true;
 }
 
+/// One element at a time.
+static VectorizedAccess singleAccessOf(exec::KernelOp kernel) {
+  VectorizedAccess single;
+  single.hasBlockPerRow = combinesBlocks(kernel);
+  return single;
+}
+
+bool emit::isInOrder(exec::KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().getOps<exec::ReduceRowsOp>(),
+                      [](exec::ReduceRowsOp op) { return op.getInOrder(); });
+}
+
 VectorizedAccess emit::vectorizedAccessOf(exec::KernelOp kernel) {
-  VectorizedAccess vectorized;
+  VectorizedAccess vectorized = singleAccessOf(kernel);
   int neighbours = neighboursOf(kernel);
-  if (!writesOnlyOwnElements(kernel))
+  if (!writesOnlyOwnElements(kernel) || isInOrder(kernel))
     return vectorized;
   vectorized.isFlat = isPointwise(kernel) && isFlat(kernel) &&
                       kernel.getRows() * kernel.getCols() % neighbours == 0;
   if (vectorized.isFlat || kernel.getCols() % neighbours == 0)
     vectorized.neighbours = neighbours;
   // A row stays near the block that reads it twice.
-  vectorized.hasBlockPerRow =
+  vectorized.hasBlockPerRow |=
       vectorized.neighbours > 1 && !isPointwise(kernel) &&
       !kernel.getColumnReduction() &&
       int64_t(kernel.getCols()) >= kBusyThreads * neighbours;
@@ -138,7 +153,8 @@ llvm::StringMap<VectorizedAccess> emit::vectorizedAccessOf(ModuleOp module) {
     if (!llvm::all_of(launch.getOperands(), [&](Value buffer) {
           return alignment.isAligned(buffer);
         }))
-      vectorized[launch.getKernel()] = VectorizedAccess();
+      vectorized[launch.getKernel()] = singleAccessOf(
+          module.lookupSymbol<exec::KernelOp>(launch.getKernel()));
   });
   return vectorized;
 }

@@ -188,7 +188,7 @@ exec.kernel @k over(1, 4) access [element] outputs 2 {
 // -----
 
 // kernel 5
-// expected-error @below {{must hold exec.reduce_rows alone as a column_reduction, and nowhere else}}
+// expected-error @below {{must hold exec.reduce_rows alone as a column_reduction}}
 exec.kernel @k over(1, 4) access [element] outputs 1 column_reduction {
 ^bb0(%x: memref<4xf32>):
   exec.map {
@@ -200,8 +200,19 @@ exec.kernel @k over(1, 4) access [element] outputs 1 column_reduction {
 // load 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>
-  // expected-error @below {{must read an argument of the kernel}}
+  // expected-error @below {{must read an argument of the kernel that is no block}}
   %v = exec.load %a : memref<4xf32> -> f32
+}
+
+// -----
+
+// load 1: what blocks combine to is no element.
+exec.kernel @k over(32, 4) access [block, element] outputs 1 {
+^bb0(%b: memref<1x4xf32>, %y: memref<32x4xf32>):
+  exec.map {
+    // expected-error @below {{must read an argument of the kernel that is no block}}
+    %v = exec.load %b : memref<1x4xf32> -> f32
+  }
 }
 
 // -----
@@ -245,8 +256,20 @@ exec.kernel @k over(1, 4) access [element, element] outputs 1 {
 ^bb0(%x: memref<4xf32>, %y: memref<4xf32>):
   exec.map {
     %v = exec.load %x : memref<4xf32> -> f32
-    // expected-error @below {{must write an output of the kernel}}
+    // expected-error @below {{must write an output of the kernel that is no block}}
     exec.store %v, %x : f32, memref<4xf32>
+  }
+}
+
+// -----
+
+// store 1: nobody but exec.reduce_rows writes a block.
+exec.kernel @k over(32, 4) access [block] outputs 1 {
+^bb0(%b: memref<1x4xf32>):
+  exec.map {
+    %v = arith.constant 1.0 : f32
+    // expected-error @below {{must write an output of the kernel that is no block}}
+    exec.store %v, %b : f32, memref<1x4xf32>
   }
 }
 
@@ -306,6 +329,42 @@ exec.kernel @k over(2, 4) access [element] outputs 1 column_reduction {
 ^bb0(%y: memref<2x4xf32>):
   // expected-error @below {{must write a column output of the kernel}}
   exec.reduce_rows sum %y : memref<2x4xf32> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}
+
+// -----
+
+// reduce_rows 2: a kernel of rows gives its blocks.
+exec.kernel @k over(32, 4) access [column] outputs 1 {
+^bb0(%y: memref<4xf32>):
+  // expected-error @below {{must write a block output of the kernel}}
+  exec.reduce_rows sum %y : memref<4xf32> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}
+
+// -----
+
+// reduce_rows 4
+exec.kernel @k over(32, 4) access [block] outputs 1 {
+^bb0(%y: memref<1x4xf32>):
+  // expected-error @below {{combines blocks in_order, which only a column_reduction does}}
+  exec.reduce_rows sum %y in_order : memref<1x4xf32> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}
+
+// -----
+
+// kernel 7
+// expected-error @below {{has 33 rows, which are no whole blocks of 32}}
+exec.kernel @k over(33, 4) access [block] outputs 1 {
+^bb0(%y: memref<1x4xf32>):
+  exec.reduce_rows sum %y : memref<1x4xf32> {
     %v = arith.constant 1.0 : f32
     exec.yield %v
   }

@@ -65,6 +65,31 @@ exec.kernel @column_sums over(4, 8) access [element, column] outputs 1 column_re
   }
 }
 
+// Sums over blocks of rows, and over these.
+// CHECK-LABEL: exec.kernel @blocks over(64, 8) access [element, element, block] outputs 2
+exec.kernel @blocks over(64, 8) access [element, element, block] outputs 2 {
+^bb0(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %b: memref<2x8xf32>):
+  exec.map {
+    %a = exec.load %x : memref<64x8xf32> -> f32
+    exec.store %a, %y : f32, memref<64x8xf32>
+  }
+  // CHECK: exec.reduce_rows sum %out1 : memref<2x8xf32> {
+  exec.reduce_rows sum %b : memref<2x8xf32> {
+    %a = exec.load %x : memref<64x8xf32> -> f32
+    exec.yield %a
+  }
+}
+
+// CHECK-LABEL: exec.kernel @sum_of_blocks
+exec.kernel @sum_of_blocks over(2, 8) access [element, column] outputs 1 column_reduction {
+^bb0(%b: memref<2x8xf32>, %s: memref<8xf32>):
+  // CHECK: exec.reduce_rows sum %out0 in_order : memref<8xf32> {
+  exec.reduce_rows sum %s in_order : memref<8xf32> {
+    %a = exec.load %b : memref<2x8xf32> -> f32
+    exec.yield %a
+  }
+}
+
 // CHECK-LABEL: exec.program @train arena 4096 attributes {exec.inputs = ["x"]}
 exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   // A persistent range gives its name to the value.

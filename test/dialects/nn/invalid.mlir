@@ -1054,6 +1054,34 @@ func.func @f(%x: tensor<4x8xf32>) {
 
 // -----
 
+// fusion 4: sums over rows are of whole blocks.
+func.func @f(%x: tensor<4x8xf32>) {
+  %y:2 = nn.fusion(%x) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  ^bb0(%a: tensor<4x8xf32>):
+    %0 = nn.silu %a : tensor<4x8xf32>
+    // expected-error @+1 {{does not share the iteration space of the fusion}}
+    %1 = nn.sum %a [0] : tensor<4x8xf32> to tensor<8xf32>
+    nn.yield %0, %1 : tensor<4x8xf32>, tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// fusion 4: the sum is not there while the kernel runs.
+func.func @f(%x: tensor<32x8xf32>) {
+  %y = nn.fusion(%x) : (tensor<32x8xf32>) -> tensor<32x8xf32> {
+  ^bb0(%a: tensor<32x8xf32>):
+    // expected-error @+1 {{is a sum over rows, which no op of the fusion can read}}
+    %0 = nn.sum %a [0] : tensor<32x8xf32> to tensor<8xf32>
+    %1 = nn.broadcast %0 [1] : tensor<8xf32> to tensor<32x8xf32>
+    nn.yield %1 : tensor<32x8xf32>
+  }
+  return
+}
+
+// -----
+
 // Sizes: an operand of 2^62 bytes.
 func.func @f(%x: tensor<1073741824x1073741824xf32>) {
   // expected-error @+1 {{operand #0 must be statically shaped tensor of 32-bit float or bfloat16 type or 64-bit float values, not empty and of at most 2^56 bytes, but got 'tensor<1073741824x1073741824xf32>'}}

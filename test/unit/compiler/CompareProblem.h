@@ -332,8 +332,10 @@ private:
     manager.addPass(createRemat());
     manager.addPass(createBucket());
     manager.addPass(createOverlap());
+    FuseOptions fuse;
+    fuse.leastRowBlocks = targetInfo->facts.leastRowBlocks;
     if (options.compile.fuse != Fusion::None)
-      manager.addNestedPass<func::FuncOp>(createFuse());
+      manager.addNestedPass<func::FuncOp>(createFuse(fuse));
     ExecLowerOptions lower;
     lower.target = target;
     lower.threads = 1;

@@ -125,6 +125,87 @@ TEST(CudaShim, ColumnReductionByVectorsHasTheSameBits) {
   }
 }
 
+template <int N, int64_t Cols>
+static __global__ void blocksOfRows(int64_t, int64_t, const float *x,
+                                    float *maxima, float *blocks,
+                                    float *largest) {
+  using Block = math::RowBlock<N, Cols>;
+  typename Block::template Columns<math::AddRows> sums;
+  typename Block::template Columns<math::MaxRows> most;
+  const int64_t top = int64_t(blockIdx.x) * math::kRowBlock;
+  for (int64_t row = top + threadIdx.y; row < top + math::kRowBlock;
+       row += Block::kRows) {
+    auto terms = [&](int64_t left) {
+      return gpu::load<N>(x + row * Cols + left);
+    };
+    const float sum = Block::sumOfRow(terms);
+    const float max = Block::maxOfRow(terms);
+    if (threadIdx.x == 0)
+      maxima[row] = max + sum;
+    sums.combine(terms);
+    most.combine(terms);
+  }
+  sums.store(blocks + blockIdx.x * Cols);
+  most.store(largest + blockIdx.x * Cols);
+}
+
+static __global__ void sumOfBlocks(int64_t rows, int64_t cols, const float *x,
+                                   float *out) {
+  math::sumBlocks(rows, cols, out, [&](int64_t row, int64_t col) {
+    return x[row * cols + col];
+  });
+}
+
+/// A kernel that gives rows and blocks of them, and the one that adds these.
+template <int N, int64_t Cols> static void compareBlocks(int64_t rows) {
+  auto x = randomFloats(size_t(rows * Cols), unsigned(rows + Cols));
+  const int64_t count = rows / math::kRowBlock;
+  auto numbers = [](int64_t size) { return std::vector<float>(size_t(size)); };
+  std::vector<float> ofRows = numbers(rows), wantedOfRows = numbers(rows);
+  std::vector<float> blocks = numbers(count * Cols), largest = blocks;
+  std::vector<float> out = numbers(Cols), wanted = numbers(Cols);
+  gpu::startWith(noContext(), Stream::Compute, "blocks", blocksOfRows<N, Cols>,
+                 gpu::rowBlocksShape(rows, Cols, N), rows, Cols, x.data(),
+                 ofRows.data(), blocks.data(), largest.data());
+  gpu::startWith(noContext(), Stream::Compute, "sum", sumOfBlocks,
+                 gpu::blockSumsShape(Cols), count, Cols, blocks.data(),
+                 out.data());
+  gpu::startWith(noContext(), Stream::Compute, "columns", sumOfColumns,
+                 {gpu::blocksOf(Cols, gpu::kColumns), gpu::kColumns,
+                  gpu::kRowGroups, false},
+                 rows, Cols, x.data(), wanted.data());
+  std::vector<float> ones(x.size(), 1.0f);
+  kernels().rowDotF32(rows, Cols, x.data(), ones.data(), Cols,
+                      wantedOfRows.data());
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *row = x.data() + r * Cols;
+    wantedOfRows[size_t(r)] += *std::max_element(row, row + Cols);
+  }
+  EXPECT_EQ(out, wanted) << rows << " x " << Cols;
+  EXPECT_EQ(ofRows, wantedOfRows) << rows << " x " << Cols;
+  for (int64_t i = 0; i < count * Cols; ++i) {
+    float most = x[size_t(i / Cols * math::kRowBlock * Cols + i % Cols)];
+    for (int64_t r = 0; r < math::kRowBlock; ++r)
+      most = std::max(
+          most, x[size_t((i / Cols * math::kRowBlock + r) * Cols + i % Cols)]);
+    EXPECT_EQ(largest[size_t(i)], most) << i;
+  }
+}
+
+/// Two rows at a time to sixteen; columns of one part, of several, and of part
+/// of one; more blocks than are added at a time.
+TEST(CudaShim, BlocksOfRowsHaveTheBitsOfAColumnReduction) {
+  compareBlocks<8, 8>(129 * math::kRowBlock);
+  for (int64_t rows : {32, 160}) {
+    compareBlocks<8, 40>(rows);
+    compareBlocks<8, 2048>(rows);
+    compareBlocks<8, 5000>(rows);
+    compareBlocks<4, 1028>(rows);
+    compareBlocks<1, 37>(rows);
+    compareBlocks<1, 700>(rows);
+  }
+}
+
 /// Sixteen threads have a query or a key; heads below, of and above as many
 /// elements, grouped, causal or not, with windows and caps.
 TEST(CudaShim, ReferenceAttentionHasTheBitsOfTheCpu) {
