@@ -283,7 +283,7 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
 }
 
 def FoldCasts : Pass<"nn-fold-casts", "::mlir::ModuleOp"> {
-  let summary = "Lets the optimizer and sums over microbatches read bf16 gradients as they are";
+  let summary = "Leaves casts out: of bf16 gradients that are only added up, of a table of which few rows are read";
   let description = [{
     On a rank that has no sum over ranks to make of it, a gradient is a bf16 product that fsdp-expand widens:
     6 bytes of traffic for each element, and 4 instead of 2 until the step ends. nn.abs_max, nn.sum_squares,
@@ -302,6 +302,21 @@ def FoldCasts : Pass<"nn-fold-casts", "::mlir::ModuleOp"> {
     ```
 
     Widening is exact, so no bit changes. A cast with another reader stays.
+
+    A rank that has the whole table of an embedding rounds it to bf16 to look a few rows up. Where nothing else reads
+    the rounded table, and half of its rows or fewer are looked up, the rows are rounded instead, to the same bits:
+
+    ```mlir
+    %t = nn.cast %table : tensor<64x8xf32> to tensor<64x8xbf16>
+    %e = nn.embedding %ids, %t : tensor<4xi32>, tensor<64x8xbf16> -> tensor<4x8xbf16>
+    ```
+
+    becomes
+
+    ```mlir
+    %r = nn.embedding %ids, %table : tensor<4xi32>, tensor<64x8xf32> -> tensor<4x8xf32>
+    %e = nn.cast %r : tensor<4x8xf32> to tensor<4x8xbf16>
+    ```
   }];
 }
 

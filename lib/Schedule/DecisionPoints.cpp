@@ -24,6 +24,12 @@ bool fsdp::schedule::computesBackward(Operation *op) {
   return !isa<nn::SeedOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
+bool fsdp::schedule::isClonedWithUser(Operation *op) {
+  return isa<nn::ReshapeOp>(op) ||
+         (isa<nn::CastOp>(op) &&
+          !op->getOperand(0).getDefiningOp<nn::EmbeddingOp>());
+}
+
 /// What a second computation gives is the same, and nothing else changes.
 static bool isRepeatable(Operation *op) {
   return isa<dist::CollectiveOpInterface>(op) || isMemoryEffectFree(op);
@@ -109,7 +115,7 @@ private:
   /// row, for its block alone. Casts and reshapes are cloned for whoever needs
   /// them.
   bool canBeFree(Operation *op) const {
-    if (isa<nn::CastOp, nn::ReshapeOp>(op))
+    if (isClonedWithUser(op))
       return true;
     auto kernel = dyn_cast<nn::KernelOpInterface>(op);
     return kernel && isMemoryEffectFree(op) &&

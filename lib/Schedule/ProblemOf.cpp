@@ -111,7 +111,7 @@ static uint16_t flagsOf(Operation *op) {
       {problem::kPure,
        isMemoryEffectFree(op) && !op->hasTrait<OpTrait::IsTerminator>()},
       {problem::kMovesElements, moves},
-      {problem::kClonedWithUser, isa<nn::CastOp, nn::ReshapeOp>(op)},
+      {problem::kClonedWithUser, isClonedWithUser(op)},
       {problem::kMovable, moves || isa<dist::ShardOfOp>(op)},
       {problem::kReadByLibrary, op->hasTrait<nn::ReadByLibrary>()},
       {problem::kNarrows, narrows(op)},

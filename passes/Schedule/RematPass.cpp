@@ -104,7 +104,7 @@ private:
     if (Value again = clones.lookup(value))
       return again;
     Operation *producer = value.getDefiningOp();
-    if (!isa_and_nonnull<nn::CastOp, nn::ReshapeOp>(producer))
+    if (!producer || !schedule::isClonedWithUser(producer))
       return nn::RecomputeFromOp::create(builder, value.getLoc(),
                                          ValueRange{value})
           .getResult(0);

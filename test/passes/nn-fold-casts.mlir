@@ -50,4 +50,38 @@ module {
     %k = nn.abs_max %r : tensor<4x8xbf16> -> tensor<f32>
     return %m, %y, %k, %y : tensor<f32>, tensor<4x8xf32>, tensor<f32>, tensor<4x8xf32>
   }
+
+  // Two of four rows or fewer are rounded instead of the table, where nothing
+  // else reads it.
+  // CHECK-LABEL: func @rows
+  // CHECK-SAME: (%[[T:.*]]: tensor<4x8xf32>, %[[I:.*]]: tensor<2xi32>)
+  func.func @rows(%t: tensor<4x8xf32>, %i: tensor<2xi32>) -> tensor<2x8xbf16> {
+    // CHECK-NEXT: %[[R:.*]] = nn.embedding %[[I]], %[[T]] {nn.module = "tok"} : tensor<2xi32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    // CHECK-NEXT: %[[E:.*]] = nn.cast %[[R]] {nn.module = "tok"} : tensor<2x8xf32> to tensor<2x8xbf16>
+    // CHECK-NEXT: return %[[E]]
+    %b = nn.cast %t : tensor<4x8xf32> to tensor<4x8xbf16>
+    %e = nn.embedding %i, %b {nn.module = "tok"} : tensor<2xi32>, tensor<4x8xbf16> -> tensor<2x8xbf16>
+    return %e : tensor<2x8xbf16>
+  }
+
+  // CHECK-LABEL: func @many_rows
+  func.func @many_rows(%t: tensor<4x8xf32>, %i: tensor<3xi32>) -> tensor<3x8xbf16> {
+    // CHECK-NEXT: nn.cast
+    // CHECK-NEXT: nn.embedding
+    // CHECK-NEXT: return
+    %b = nn.cast %t : tensor<4x8xf32> to tensor<4x8xbf16>
+    %e = nn.embedding %i, %b : tensor<3xi32>, tensor<4x8xbf16> -> tensor<3x8xbf16>
+    return %e : tensor<3x8xbf16>
+  }
+
+  // CHECK-LABEL: func @tied
+  func.func @tied(%t: tensor<4x8xf32>, %i: tensor<2xi32>) -> tensor<2x4xbf16> {
+    // CHECK-NEXT: nn.cast
+    // CHECK-NEXT: nn.embedding
+    // CHECK-NEXT: nn.linear
+    %b = nn.cast %t : tensor<4x8xf32> to tensor<4x8xbf16>
+    %e = nn.embedding %i, %b : tensor<2xi32>, tensor<4x8xbf16> -> tensor<2x8xbf16>
+    %y = nn.linear %e, %b : tensor<2x8xbf16>, tensor<4x8xbf16> -> tensor<2x4xbf16>
+    return %y : tensor<2x4xbf16>
+  }
 }

@@ -14,6 +14,10 @@ namespace fsdp::schedule {
 /// Whether an op after nn.seed computes: that a value is the loss, or a result
 /// of the program, is no use in the backward pass.
 bool computesBackward(mlir::Operation *op);
+/// Whether a clone for the backward pass that reads `op` gets a clone of it
+/// too. Casts and reshapes cost next to nothing, unless what they read is
+/// larger and would be kept for them: rows of a table, which are rounded.
+bool isClonedWithUser(mlir::Operation *op);
 
 /// The ops before nn.seed whose values the ops after it compute with, or
 /// what can be computed again from those values.
