@@ -283,7 +283,7 @@ def Optimizer : Pass<"fsdp-optimizer", "::mlir::ModuleOp"> {
 }
 
 def FoldCasts : Pass<"nn-fold-casts", "::mlir::ModuleOp"> {
-  let summary = "Leaves casts out: of bf16 gradients that are only added up, of a table of which few rows are read";
+  let summary = "Lets the optimizer read bf16 gradients as they are, and rounds rows instead of a table";
   let description = [{
     On a rank that has no sum over ranks to make of it, a gradient is a bf16 product that fsdp-expand widens:
     6 bytes of traffic for each element, and 4 instead of 2 until the step ends. nn.abs_max, nn.sum_squares,
@@ -547,10 +547,11 @@ def Fuse : Pass<"nn-fuse", "::mlir::func::FuncOp"> {
     A kernel computes an element again in each of its stages (every reduction, and the final map). So an op
     that reduces does not join a value that needs exp, log, tanh or erf.
 
-    A sum over rows (the weight gradient of a norm, the gradient of a bias) joins a kernel of these rows that
-    computes or reads the same values, so that they are read once. The kernel gives one sum for each block of 32
-    rows, and a second kernel adds these in the order of a sum alone. So no bit changes. The rows are whole
-    blocks, `least-row-blocks` of them or more: fewer leave much of a GPU idle.
+    A sum over rows (the weight gradient of a norm, the gradient of a bias) joins a kernel before it that has these
+    rows and computes or reads the same values, so that they are read once. The kernel gives one sum for each block
+    of 32 rows, and a second kernel adds these in the order of a sum alone. So no bit changes. The rows are whole
+    blocks, `least-row-blocks` of them or more: fewer leave much of a GPU idle. Columns are a multiple of 8, and
+    those of all sums of a kernel at most 16,384: a GPU's thread keeps its sums in registers.
 
     ```mlir
     %g = nn.add %a, %b : tensor<64x8xf32>

@@ -136,7 +136,8 @@ def Remat : Pass<"fsdp-remat", "::mlir::ModuleOp"> {
   let summary = "Applies decisions to recompute values in the backward pass";
   let description = [{
     Clones each op whose decision says `recompute` for its users after nn.seed, right before the first of
-    them. Reshard-after-forward is recomputation: a gather is cloned with the casts and reshapes before it.
+    them. Reshard-after-forward is recomputation: a gather is cloned with the casts and reshapes before it,
+    but no cast that rounds rows of a table.
     Moves of elements that pass such a value on are cloned too. If one recomputed value needs another, its
     clone uses the clone of the other. Everything else that a clone needs is kept and goes through
     nn.recompute_from, so that CSE does not merge the clone with the original. Where a gathered tensor has a

@@ -166,7 +166,7 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
 
     Constraints: 1. at the top level of a kernel; 2. the target is an output of the kernel, `column` in a
     `column_reduction` and `block` in another; 3. the body ends in exec.yield; 4. `in_order` only in a
-    `column_reduction`.
+    `column_reduction` with one output.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_ReduceKindAttr:$kind, Arg<Exec_Buffer, "", [MemWrite]>:$target, UnitAttr:$in_order);

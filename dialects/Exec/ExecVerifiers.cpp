@@ -281,8 +281,9 @@ LogicalResult ReduceRowsOp::verify() {
   if (access != (isWhole ? Access::Column : Access::Block) || !isOutput)
     return emitOpError("must write a ")
            << (isWhole ? "column" : "block") << " output of the kernel";
-  if (getInOrder() && !isWhole)
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  if (getInOrder() && (!isWhole || kernel.getOutputs() != 1))
     return emitOpError("combines blocks in_order, which only a "
-                       "column_reduction does");
+                       "column_reduction with one output does");
   return success();
 }

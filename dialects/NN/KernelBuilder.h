@@ -27,6 +27,11 @@ enum class KernelAccess {
 /// Sums over rows take so many rows at a time (kRowBlock of
 /// fsdp/Runtime/KernelMath.h).
 inline constexpr int64_t kRowBlock = 32;
+/// A thread of a GPU keeps one number of a sum over rows for each 512 columns:
+/// registers for so many columns of all sums of a kernel.
+inline constexpr int64_t kMostSumColumns = 16384;
+/// Columns that such a thread reads at a time.
+inline constexpr int64_t kSumVector = 8;
 
 /// The iteration space of a kernel: `rows` x `cols` elements.
 /// `columnReduction` marks kernels that sum over the rows (weight gradients of
@@ -46,7 +51,8 @@ struct KernelSpace {
     return rows == o.rows && cols == o.cols &&
            columnReduction == o.columnReduction;
   }
-  /// Whether sums over these rows can be a kernel of rows, block by block.
+  /// Whether sums over these rows can be part of a kernel of rows, block by
+  /// block.
   bool hasBlocks() const { return isExpressible() && rows % kRowBlock == 0; }
   /// Elements of such sums.
   int64_t blockElements() const { return rows / kRowBlock * cols; }

@@ -34,10 +34,11 @@ struct KernelFacts {
   bool canFuse() const {
     return space.isExpressible() && !space.columnReduction;
   }
-  /// Whether it is a sum over rows that a kernel of those rows can have, which
-  /// runs at least `leastBlocks` blocks of them at once.
+  /// Whether it is a sum over rows that can be part of a kernel of these rows,
+  /// where that wants at least `leastBlocks` blocks of them.
   bool canJoinRows(int64_t leastBlocks) const {
     return space.columnReduction && space.hasBlocks() &&
+           space.cols % kSumVector == 0 &&
            space.rows / kRowBlock >= leastBlocks;
   }
 };

@@ -54,6 +54,11 @@ bool emit::combinesBlocks(exec::KernelOp kernel) {
          !kernel.getBody().getOps<exec::ReduceRowsOp>().empty();
 }
 
+bool emit::isInOrder(exec::KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().getOps<exec::ReduceRowsOp>(),
+                      [](exec::ReduceRowsOp op) { return op.getInOrder(); });
+}
+
 /// The index of an argument at the current position.
 static StringRef indexText(exec::Access access) {
   switch (access) {

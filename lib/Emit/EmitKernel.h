@@ -74,6 +74,8 @@ llvm::StringRef combineType(exec::ReduceKind kind);
 std::string reduceRowsName(exec::ReduceRowsOp op);
 /// Whether the kernel also gives what blocks of its rows combine to.
 bool combinesBlocks(exec::KernelOp kernel);
+/// Whether its rows are such blocks, which it combines in order.
+bool isInOrder(exec::KernelOp kernel);
 
 } // namespace fsdp::emit
 

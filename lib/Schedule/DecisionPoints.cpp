@@ -25,9 +25,12 @@ bool fsdp::schedule::computesBackward(Operation *op) {
 }
 
 bool fsdp::schedule::isClonedWithUser(Operation *op) {
-  return isa<nn::ReshapeOp>(op) ||
-         (isa<nn::CastOp>(op) &&
-          !op->getOperand(0).getDefiningOp<nn::EmbeddingOp>());
+  if (isa<nn::ReshapeOp>(op))
+    return true;
+  auto cast = dyn_cast<nn::CastOp>(op);
+  return cast && !(cast.getInput().getDefiningOp<nn::EmbeddingOp>() &&
+                   nn::bytesOf(cast.getType()) <
+                       nn::bytesOf(cast.getInput().getType()));
 }
 
 /// What a second computation gives is the same, and nothing else changes.
@@ -112,8 +115,7 @@ private:
   }
 
   /// Whether an op goes over its operands once, element by element or row by
-  /// row, for its block alone. Casts and reshapes are cloned for whoever needs
-  /// them.
+  /// row, for its block alone; or is cloned for whoever needs it.
   bool canBeFree(Operation *op) const {
     if (isClonedWithUser(op))
       return true;

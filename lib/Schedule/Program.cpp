@@ -67,7 +67,8 @@ private:
     nn::KernelSpace space = fusion.getKernelSpace();
     int64_t elements = 0;
     for (auto kernel : fusion.getBody().getOps<nn::KernelOpInterface>())
-      if (kernel.getKernelSpace().columnReduction && !space.columnReduction)
+      if (kernel.getKernelSpace().columnReduction && !space.columnReduction &&
+          !kernel->use_empty())
         elements += space.blockElements();
     return 2 * elements * int64_t(sizeof(float));
   }

@@ -135,9 +135,11 @@ private:
   /// The label of the buffer that `op` writes for `tensor`.
   std::string labelOf(mlir::Value tensor, mlir::Operation *op);
   /// Says whose values `work` writes for `tensors`, one per output: those of
-  /// the ops that `definers` has, as plans know them.
+  /// the ops that `definers` has, as plans know them. `ofBlocks` is as in
+  /// KernelUse.
   void setProduced(mlir::Operation *work, mlir::ValueRange tensors,
-                   llvm::ArrayRef<mlir::Operation *> definers);
+                   llvm::ArrayRef<mlir::Operation *> definers,
+                   llvm::ArrayRef<exec::KernelOp> ofBlocks = {});
 
   // Buffers.
   /// The buffer that holds `tensor`.

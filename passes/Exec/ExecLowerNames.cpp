@@ -104,7 +104,8 @@ static dist::OriginAttr originInKernel(Operation *definer) {
 }
 
 void ProgramLowering::setProduced(Operation *work, ValueRange tensors,
-                                  ArrayRef<Operation *> definers) {
+                                  ArrayRef<Operation *> definers,
+                                  ArrayRef<exec::KernelOp> ofBlocks) {
   SmallVector<StringAttr> names;
   for (auto [tensor, definer] : llvm::zip_equal(tensors, definers)) {
     dist::OriginAttr origin = originInKernel(definer);
@@ -117,5 +118,8 @@ void ProgramLowering::setProduced(Operation *work, ValueRange tensors,
                              parameter);
     names.push_back(name);
   }
+  for (auto [name, kernel] : llvm::zip(names, ofBlocks))
+    if (name && kernel)
+      name = b.getStringAttr(name.getValue() + " by blocks");
   exec::setProduced(work, names);
 }

@@ -370,7 +370,7 @@ void ProgramLowering::launch(const KernelUse &use, Operation *op) {
   auto work = exec::LaunchOp::create(b, op->getLoc(),
                                      exec::KernelOp(use.kernel).getSymName(),
                                      exec::Stream::Compute, inputs, written);
-  setProduced(work, use.outputs, use.definers);
+  setProduced(work, use.outputs, use.definers, use.ofBlocks);
   for (auto [value, definer, ofBlocks, blocks] :
        llvm::zip(use.outputs, use.definers, use.ofBlocks, written)) {
     if (!ofBlocks)
@@ -378,6 +378,7 @@ void ProgramLowering::launch(const KernelUse &use, Operation *op) {
     auto sum = exec::LaunchOp::create(
         b, definer->getLoc(), exec::KernelOp(ofBlocks).getSymName(),
         exec::Stream::Compute, blocks, output(value, definer));
+    nn::setModule(sum, nn::moduleOf(definer));
     setProduced(sum, value, definer);
   }
 }

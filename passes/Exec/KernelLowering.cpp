@@ -116,7 +116,7 @@ private:
     bool otherColumn = false; // loads name the column
   };
   struct SumOverRows {
-    Value result;
+    size_t output; // its number
     nn::ReduceKind kind;
     Scalar element;
   };
@@ -315,8 +315,9 @@ void KernelLowering::defineColumns(Value result, nn::ReduceKind kind,
                                    Scalar element) {
   setAccess(result,
             space.columnReduction ? exec::Access::Column : exec::Access::Block);
-  if (llvm::is_contained(outputs, result))
-    sums.push_back({result, kind, std::move(element)});
+  for (auto [number, output] : llvm::enumerate(outputs))
+    if (output == result)
+      sums.push_back({number, kind, element});
 }
 
 /// What a kernel of `space` gives for a sum over its rows.
@@ -326,8 +327,7 @@ static MemRefType blocksOf(nn::KernelSpace space, MLIRContext *context) {
 }
 
 void KernelLowering::reduceRows(const SumOverRows &sum) {
-  auto at = llvm::find(outputs, sum.result) - outputs.begin();
-  BlockArgument target = body->getArgument(inputs.size() + at);
+  BlockArgument target = body->getArgument(inputs.size() + sum.output);
   if (!space.columnReduction)
     target.setType(blocksOf(space, b.getContext()));
   auto reduce = exec::ReduceRowsOp::create(b, location, reduceOf(sum.kind),

@@ -61,6 +61,7 @@ struct Group {
   /// A member computes something of the forward pass again.
   bool repeats = false;
   unsigned epoch = 0;
+  int64_t sums = 0; ///< Members that sum over the rows.
 };
 
 /// When values are used last while groups run as kernels. What only its own
@@ -154,6 +155,11 @@ Group *Fuser::groupOf(Value value) {
   return op ? groupOfOp.lookup(op) : nullptr;
 }
 
+/// Whether a kernel has the registers for so many sums over its rows.
+static bool haveRoom(const nn::KernelSpace &space, int64_t sums) {
+  return sums == 0 || sums <= nn::kMostSumColumns / space.cols;
+}
+
 /// Can an op with these facts be computed in the kernel of `group`?
 bool Fuser::fits(const Group &group, const nn::KernelFacts &facts) {
   bool isSum = facts.space.columnReduction;
@@ -193,6 +199,7 @@ Group *Fuser::merge(Group *into, Group *other) {
   llvm::append_range(into->members, other->members);
   into->inputs.insert(other->inputs.begin(), other->inputs.end());
   into->repeats |= other->repeats;
+  into->sums += other->sums;
   other->members.clear();
   return into;
 }
@@ -202,6 +209,7 @@ Group *Fuser::merge(Group *into, Group *other) {
 Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
   Group *open = nullptr, *fixed = nullptr;
   size_t members = 0, inputs = facts.reads.size();
+  int64_t sums = 0;
   for (auto &[value, read] : facts.reads) {
     Group *group = groupOf(value);
     if (!group || group == open || !fits(*group, facts))
@@ -215,8 +223,10 @@ Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
       continue;
     }
     if (members + group->members.size() >= kMaxMembers ||
-        inputs + group->inputs.size() > kMaxInputs)
+        inputs + group->inputs.size() > kMaxInputs ||
+        !haveRoom(group->space, sums + group->sums))
       continue;
+    sums += group->sums;
     members += group->members.size();
     inputs += group->inputs.size();
     open = open ? merge(open, group) : group;
@@ -226,7 +236,7 @@ Group *Fuser::join(Operation *op, const nn::KernelFacts &facts) {
 
 /// Can a sum over rows be computed in the kernel of `group`, block by block?
 bool Fuser::canSumRows(const Group &group, const nn::KernelFacts &facts) {
-  return fits(group, facts) &&
+  return fits(group, facts) && haveRoom(group.space, group.sums + 1) &&
          group.inputs.size() + facts.reads.size() <= kMaxInputs &&
          (!group.pinned || llvm::all_of(facts.reads, [&](auto &entry) {
            return isAvailable(entry.first, group);
@@ -252,6 +262,7 @@ void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
   groupOfOp[op] = group;
   group->members.push_back(op);
   group->repeats |= isAgain(op);
+  group->sums += facts.space.columnReduction;
   for (auto &[value, read] : facts.reads) {
     if (groupOf(value) != group)
       group->inputs.insert(value);
@@ -380,7 +391,8 @@ bool Fuser::canJoin(const Group &earlier, const Group &later) {
   if (!(earlier.space == later.space) || earlier.epoch != later.epoch ||
       !(earlier.repeats || later.repeats) ||
       earlier.members.size() + later.members.size() > kMaxMembers ||
-      earlier.inputs.size() + later.inputs.size() > kMaxInputs)
+      earlier.inputs.size() + later.inputs.size() > kMaxInputs ||
+      !haveRoom(earlier.space, earlier.sums + later.sums))
     return false;
   for (Value input : later.inputs)
     if (groupOf(input) == &earlier || !isAvailable(input, earlier))

@@ -69,10 +69,10 @@ private:
     }
   }
 
-  /// Clones `op` and the casts and reshapes that feed it, for its uses in the
-  /// backward pass; of a gather with a regathered shard a gather of that. What
-  /// feeds those goes through nn.recompute_from, so that
-  /// CSE never merges the clone with the original.
+  /// Clones `op` and what is cloned with it, casts and reshapes, for its uses
+  /// in the backward pass; of a gather with a regathered shard a gather of
+  /// that. What feeds those goes through nn.recompute_from, so that CSE never
+  /// merges the clone with the original.
   void clone(Operation *op) {
     builder.setInsertionPoint(place.lookup(op));
     nn::ModuleScope scope(builder, nn::moduleOf(op));

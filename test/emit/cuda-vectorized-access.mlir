@@ -131,7 +131,7 @@ exec.kernel @long over(3, 2564) access [element, element, row] outputs 2 {
 // CHECK:       __launch_bounds__(gpu::kRowBlockThreads, math::RowBlock<8, 24>::atOnce(1))
 // CHECK-NEXT:  __global__ void k_blocks(
 // CHECK:       using Block = math::RowBlock<8, 24>;
-// CHECK-NEXT:  Block::Columns<math::AddRows> z__columns;
+// CHECK-NEXT:  Block::Columns<math::AddRows> z_columns;
 // CHECK-NEXT:  const int64_t top = int64_t(blockIdx.x) * math::kRowBlock;
 // CHECK-NEXT:  FSDP_UNROLL_BY(1)
 // CHECK-NEXT:  for (int64_t row = top + threadIdx.y; row < top + math::kRowBlock;
@@ -139,8 +139,8 @@ exec.kernel @long over(3, 2564) access [element, element, row] outputs 2 {
 // CHECK-NEXT:    const int64_t first = row * cols;
 // CHECK-NEXT:    const float sum = Block::sumOfRow([&](int64_t left) {
 // CHECK:         for (int64_t left = int64_t(threadIdx.x) * 8; left < cols; left += Block::kThreads * 8) {
-// CHECK:         z__columns.combine([&](int64_t left) {
-// CHECK:       z__columns.store(z_ + blockIdx.x * cols);
+// CHECK:         z_columns.combine([&](int64_t left) {
+// CHECK:       z_columns.store(z_ + blockIdx.x * cols);
 exec.kernel @blocks over(64, 24) access [element, element, block] outputs 2 {
 ^bb0(%x: memref<64x24xbf16> loc("x"), %y: memref<64x24xbf16> loc("y"), %z: memref<2x24xf32> loc("z")):
   %s = exec.reduce sum {

@@ -1,5 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --nn-fuse | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file '--pass-pipeline=builtin.module(func.func(nn-fuse{least-row-blocks=3}))' | FileCheck %s --check-prefix=LEAST
+// RUN: fsdp-opt %s --split-input-file '--pass-pipeline=builtin.module(func.func(nn-fuse{least-row-blocks=2}))' | FileCheck %s
 
 // A residual and the norm after it are one kernel. The sum leaves too: the
 // next residual reads it.
@@ -349,8 +350,9 @@ func.func @sums_of_siblings(%x: tensor<2x32x8xf32>, %w: tensor<8xf32>, %m: tenso
 
 // -----
 
-// 48 rows are no whole blocks, a sum of what needs exp would compute that twice,
-// and what is read before the sum exists stays where it is read.
+// 48 rows are no whole blocks, rows of 12 columns no whole vectors, a sum of what
+// needs exp would compute that twice, and a kernel whose result is read before
+// another operand of the sum exists cannot move there.
 // CHECK-LABEL: func.func @no_blocks
 // CHECK-NOT: nn.fusion
 // CHECK: return
@@ -358,6 +360,29 @@ func.func @no_blocks(%x: tensor<48x8xf32>) -> (tensor<48x8xf32>, tensor<8xf32>) 
   %y = nn.neg %x : tensor<48x8xf32>
   %s = nn.sum %y [0] : tensor<48x8xf32> to tensor<8xf32>
   return %y, %s : tensor<48x8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @no_vectors
+// CHECK-NOT: nn.fusion
+// CHECK: return
+func.func @no_vectors(%x: tensor<64x12xf32>) -> (tensor<64x12xf32>, tensor<12xf32>) {
+  %y = nn.neg %x : tensor<64x12xf32>
+  %s = nn.sum %y [0] : tensor<64x12xf32> to tensor<12xf32>
+  return %y, %s : tensor<64x12xf32>, tensor<12xf32>
+}
+
+// Registers of a GPU suffice for two such sums, not for three.
+// CHECK-LABEL: func.func @many_columns
+// CHECK: nn.fusion
+// CHECK-COUNT-2: nn.sum
+// CHECK-NEXT: nn.yield
+// CHECK: nn.sum
+func.func @many_columns(%x: tensor<64x8192xf32>, %z: tensor<64x8192xf32>) -> (tensor<64x8192xf32>, tensor<8192xf32>, tensor<8192xf32>, tensor<8192xf32>) {
+  %y = nn.add %x, %z : tensor<64x8192xf32>
+  %s = nn.sum %y [0] : tensor<64x8192xf32> to tensor<8192xf32>
+  %t = nn.sum %x [0] : tensor<64x8192xf32> to tensor<8192xf32>
+  %u = nn.sum %z [0] : tensor<64x8192xf32> to tensor<8192xf32>
+  return %y, %s, %t, %u : tensor<64x8192xf32>, tensor<8192xf32>, tensor<8192xf32>, tensor<8192xf32>
 }
 
 // CHECK-LABEL: func.func @expensive

@@ -313,7 +313,7 @@ FSDP_DEVICE float termOf(const gpu::Vector<float, N> &terms, int i) {
 }
 FSDP_DEVICE float termOf(float term, int) { return term; }
 
-/// Stores the N terms from expression(first + mine) on, if there are so many.
+/// Stores the N terms of this thread, of the `count` from column `first` on.
 template <int N, typename Expression>
 FSDP_DEVICE void fillTerms(int64_t first, int64_t count, float *terms,
                            const Expression &expression) {
@@ -349,7 +349,7 @@ FSDP_DEVICE float maxOfThreads(int64_t n, const Expression &expression) {
   return maxOfBlock<Threads, Rows>(m);
 }
 
-/// That over a row that has a block.
+/// The maximum over a row that has a block, or a NaN in it.
 template <int N, typename Expression>
 FSDP_DEVICE float maxOfRow(int64_t n, const Expression &expression) {
   return maxOfThreads<N, gpu::kThreads, 1>(n, expression);

@@ -19,10 +19,12 @@ constexpr int kColumns = 32, kRowGroups = 16;
 /// One that takes vectors of columns has two of them in a block, so that there
 /// are many blocks, and up to this many blocks of rows at a time.
 constexpr int kColumnVectors = 2, kVectorGroups = 128;
-/// A kernel that combines blocks of rows has so many threads for each block. A
-/// multiprocessor has two of them at once, which wait by turns, if a thread
-/// combines few columns.
-constexpr int kRowBlockThreads = 512, kFewColumns = 8;
+/// A kernel that combines blocks of rows has a block of so many threads for
+/// each.
+constexpr int kRowBlockThreads = 512;
+/// Two such blocks run on a multiprocessor if a thread keeps no more numbers:
+/// while one waits for memory, the other computes.
+constexpr int kFewColumns = 8;
 /// The threads of one of its rows: enough for a vector of N each, if they may
 /// be so many.
 constexpr int rowThreads(int64_t cols, int n) {
@@ -31,8 +33,7 @@ constexpr int rowThreads(int64_t cols, int n) {
     threads *= 2;
   return threads;
 }
-/// The blocks of rows that are added one after another, at a time; each thread
-/// reads some of them at once.
+/// A sum over blocks reads so many of them between two barriers.
 constexpr int kBlocksAtOnce = 128,
               kBlocksPerThread = kBlocksAtOnce / kRowGroups;
 

@@ -120,6 +120,8 @@ struct KernelRead {
 
 /// Rows that a sum over rows takes at a time (fsdp/Runtime/KernelMath.h).
 inline constexpr int64_t kRowBlock = 32;
+/// Columns of all sums over rows of one kernel (nn::kMostSumColumns).
+inline constexpr int64_t kMostSumColumns = 16384;
 
 /// What nn-fuse and exec-lower need of a kernel; equal ones are one.
 struct Kernel {

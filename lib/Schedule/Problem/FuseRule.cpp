@@ -4,10 +4,10 @@
 // the group of an op that it reads. While nobody outside reads a member, the
 // group stands where its newest member does; from then on it stays, and only
 // ops join whose other operands are there. A sum over rows joins a group that
-// computes or reads what it reads. Where something is computed again,
-// a group then joins an earlier one that reads the same, if it is the last to
-// use as many bytes as it gives. No group crosses a collective, a wait, the
-// seed or the optimizer.
+// computes or reads what it reads. Where something is computed again, a group
+// then joins an earlier one that reads the same, if it is the last to use as
+// many bytes as it gives. No group crosses a collective, a wait, the seed or
+// the optimizer.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"
@@ -31,6 +31,12 @@ struct KernelGroup {
   Id lists = kNone; ///< In Fuser::lists; of one that is alone none.
   bool isPinned = false;
   bool repeats = false; ///< A member computes something again.
+  int64_t sums = 0;     ///< Members that sum over the rows.
+
+  /// Whether the kernel has the registers for so many.
+  bool hasRoom(int64_t of) const {
+    return of == 0 || of <= kMostSumColumns / kernel->columns;
+  }
 };
 
 struct GroupLists {
@@ -175,6 +181,7 @@ private:
     for (Id input : gone.inputs)
       addInput(all, input);
     groups[into].repeats |= groups[other].repeats;
+    groups[into].sums += groups[other].sums;
     gone.members.clear();
     return into;
   }
@@ -184,6 +191,7 @@ private:
   Id join(const Kernel &kernel) {
     Id open = kNone, fixed = kNone;
     size_t members = 0, inputs = reads.size();
+    int64_t sums = 0;
     for (const ReadOf &of : reads) {
       Id number = groupOf(of.value);
       if (number == kNone || number == open || !fits(number, kernel))
@@ -198,8 +206,10 @@ private:
         continue;
       }
       if (members + group.members.size() >= kMaxMembers ||
-          inputs + group.inputs.size() > kMaxInputs)
+          inputs + group.inputs.size() > kMaxInputs ||
+          !groups[number].hasRoom(sums + groups[number].sums))
         continue;
+      sums += groups[number].sums;
       members += group.members.size();
       inputs += group.inputs.size();
       open = open != kNone ? unite(open, number) : number;
@@ -215,7 +225,8 @@ private:
 
   /// Can a sum over rows be computed in the kernel of `group`?
   bool canSumRows(Id group, const Kernel &kernel) {
-    if (group == kNone || !fits(group, kernel))
+    if (group == kNone || !fits(group, kernel) ||
+        !groups[group].hasRoom(groups[group].sums + 1))
       return false;
     addLists(groups[group]);
     return listsOf(group).members.size() < kMaxMembers &&
@@ -248,6 +259,7 @@ private:
     }
     setGroup(node, number);
     groups[number].repeats |= isAgain(node);
+    groups[number].sums += kernel.sumsRows;
     repeats |= groups[number].repeats;
     for (const ReadOf &of : reads)
       if (of.read->access == Access::Element) {
@@ -370,7 +382,8 @@ private:
     addLists(groups[earlier]);
     const GroupLists &there = listsOf(earlier), &here = listsOf(later);
     if (there.members.size() + here.members.size() > kMaxMembers ||
-        there.inputs.size() + here.inputs.size() > kMaxInputs)
+        there.inputs.size() + here.inputs.size() > kMaxInputs ||
+        !to.hasRoom(to.sums + from.sums))
       return false;
     for (Id input : here.inputs)
       if (groupOf(input) == earlier || !isAvailable(input, earlier))

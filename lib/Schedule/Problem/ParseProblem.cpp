@@ -230,6 +230,8 @@ private:
     kernel.sumsRows = consume("sums_rows");
     if (kernel.sumsRows && kernel.rows % kRowBlock != 0)
       fail("sums of rows are of whole blocks of 32");
+    if (!(CheckedSize(kernel.rows) * kernel.columns).fits(kMaxTensorBytes))
+      fail("a kernel has at most 2^56 elements");
     kernel.isExpensive = consume("expensive");
     expect("results");
     while (!isEnd() && words[at] != "read")

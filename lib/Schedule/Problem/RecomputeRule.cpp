@@ -3,8 +3,9 @@
 // What is decided to be computed again, and the moves of elements that carry it
 // on, is cloned before the first op of the backward pass that uses it, or that
 // uses a clone which does. Casts and reshapes that feed a clone are cloned with
-// it; everything else reaches it through nn.recompute_from. Of a gather whose
-// result leaves a shard for that, the clone gathers the shard.
+// it, unless they round rows of a table; everything else reaches it through
+// nn.recompute_from. Of a gather whose result leaves a shard for that, the
+// clone gathers the shard.
 //
 //===----------------------------------------------------------------------===//
 #include "Draft.h"

@@ -10,10 +10,11 @@
 //                      A long row has a block, of which 16 threads add what all
 //                      of them compute
 //   rows in blocks     a kernel of rows that also combines blocks of 32 of them
-//                      has a block of threads for each, two rows at a time
+//                      has a block of threads for each, which takes two rows at
+//                      a time, or up to sixteen short ones
 //   column reduction   blocks of two vectors of columns, or of 32 columns; many
 //                      blocks of 32 rows at a time. One over such blocks has a
-//                      thread per column
+//                      block of threads for 32 columns
 //
 // The helpers in CudaKernels.h and CudaRows.h of include/fsdp/Runtime know
 // grids and blocks; the scalar code in between is the CPU's.
@@ -73,6 +74,8 @@ private:
   bool isPointwise = false;
   /// The block has several rows, of a block of rows.
   bool hasRowBlocks = false;
+  /// The names of what a thread combines.
+  llvm::DenseMap<Operation *, std::string> columns;
 };
 
 } // namespace
@@ -302,16 +305,15 @@ StringRef CudaKernelEmitter::threadsOfRow() {
                                      : "math::kLanes";
 }
 
-/// The name of what a thread combines for a block of rows.
-static std::string columnsOf(const KernelArgument &target) {
-  return target.name + "_columns";
-}
-
 LogicalResult CudaKernelEmitter::rowBlocks() {
   code.indent() << "using Block = " << rowBlock() << ";\n";
-  for (exec::ReduceRowsOp op : sums())
+  for (exec::ReduceRowsOp op : sums()) {
+    std::string target = code.arguments.lookup(op.getTarget()).name;
+    columns[op] =
+        code.names.unique(StringRef(target).rtrim('_').str() + "_columns");
     code.indent() << "Block::Columns<" << combineType(op.getKind()) << "> "
-                  << columnsOf(code.arguments.lookup(op.getTarget())) << ";\n";
+                  << columns[op] << ";\n";
+  }
   code.indent() << "const int64_t top = int64_t(blockIdx.x) * "
                    "math::kRowBlock;\n";
   code.indent() << "FSDP_UNROLL_BY(1)\n";
@@ -323,17 +325,15 @@ LogicalResult CudaKernelEmitter::rowBlocks() {
     return failure();
   --code.depth;
   code.indent() << "}\n";
-  for (exec::ReduceRowsOp op : sums()) {
-    const KernelArgument &target = code.arguments.lookup(op.getTarget());
-    code.indent() << columnsOf(target) << ".store(" << target.name
+  for (exec::ReduceRowsOp op : sums())
+    code.indent() << columns[op] << ".store("
+                  << code.arguments.lookup(op.getTarget()).name
                   << " + blockIdx.x * cols);\n";
-  }
   return success();
 }
 
 LogicalResult CudaKernelEmitter::combineRow(exec::ReduceRowsOp op) {
-  code.indent() << columnsOf(code.arguments.lookup(op.getTarget()))
-                << ".combine(";
+  code.indent() << columns[op] << ".combine(";
   if (failed(terms(op)))
     return failure();
   os << ");\n";

@@ -30,9 +30,6 @@ mlir::LogicalResult emitCudaKernel(exec::KernelOp kernel,
 /// True if no thread of the kernel needs another's result, so that a CUDA
 /// launch gives every element a thread.
 bool isPointwise(exec::KernelOp kernel);
-/// True if the kernel combines blocks of rows one after another: a CUDA launch
-/// gives every column a thread.
-bool isInOrder(exec::KernelOp kernel);
 
 } // namespace fsdp::emit
 

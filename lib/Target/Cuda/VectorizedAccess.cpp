@@ -81,11 +81,6 @@ static VectorizedAccess singleAccessOf(exec::KernelOp kernel) {
   return single;
 }
 
-bool emit::isInOrder(exec::KernelOp kernel) {
-  return llvm::any_of(kernel.getBody().getOps<exec::ReduceRowsOp>(),
-                      [](exec::ReduceRowsOp op) { return op.getInOrder(); });
-}
-
 VectorizedAccess emit::vectorizedAccessOf(exec::KernelOp kernel) {
   VectorizedAccess vectorized = singleAccessOf(kernel);
   int neighbours = neighboursOf(kernel);

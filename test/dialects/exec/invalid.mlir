@@ -351,7 +351,7 @@ exec.kernel @k over(32, 4) access [column] outputs 1 {
 // reduce_rows 4
 exec.kernel @k over(32, 4) access [block] outputs 1 {
 ^bb0(%y: memref<1x4xf32>):
-  // expected-error @below {{combines blocks in_order, which only a column_reduction does}}
+  // expected-error @below {{combines blocks in_order, which only a column_reduction with one output does}}
   exec.reduce_rows sum %y in_order : memref<1x4xf32> {
     %v = arith.constant 1.0 : f32
     exec.yield %v

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "DialectOps.h"
 #include "fsdp/Interpreter/Interpreter.h"
+#include "fsdp/Runtime/KernelMath.h"
+#include "fsdp/Schedule/Problem.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
@@ -23,6 +25,11 @@ using namespace fsdp::interpret;
 namespace {
 
 constexpr double kTolerance = 1e-12;
+
+// One number in libraries that do not know each other.
+static_assert(nn::kRowBlock == rt::math::kRowBlock &&
+              problem::kRowBlock == nn::kRowBlock &&
+              problem::kMostSumColumns == nn::kMostSumColumns);
 
 /// Interprets scalar ops of arith and math.
 double interpret(Value value) {

@@ -18,12 +18,12 @@ using namespace fsdp;
 
 namespace {
 
-ModelSpec small(int64_t layers, bool tied) {
-  DecoderConfig config = checkpoint::findFamily("llama3")->base;
+ModelSpec small(int64_t layers, bool tied, const char *family = "llama3") {
+  DecoderConfig config = checkpoint::findFamily(family)->base;
+  config.kvHeads = config.kvHeads == config.heads ? 4 : 2;
   config.dim = 32;
   config.layers = layers;
   config.heads = 4;
-  config.kvHeads = 2;
   config.ffnDim = 48;
   config.vocab = 64;
   config.tied = tied;
@@ -192,6 +192,14 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
         settings.back().compile.embeddingRows = true;
         settings.back().microbatches = microbatches;
       }
+  // One sum over rows in a kernel, and several.
+  for (const char *family : {"llama3", "gpt2", "gemma2"})
+    for (const char *mesh : {"dp_shard=4", "dp_shard=2,tp=2:tensor"})
+      for (int64_t microbatches : {1, 2})
+        settings.push_back(
+            {std::string("sums over rows, ") + family + ", " + mesh,
+             small(3, false, family), mesh, 1, 64, ParamDtype::BFloat16,
+             ShardMode::Auto, microbatches, 1, "test"});
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
     applied += tryPlans(setting, seed, 20, 5);
