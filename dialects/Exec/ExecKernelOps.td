@@ -164,8 +164,8 @@ def Exec_ReduceRowsOp : Exec_Op<"reduce_rows", [SingleBlock]> {
     }
     ```
 
-    Constraints: 1. at the top level of a kernel; 2. the target is an output of the kernel, `column` in a
-    `column_reduction` and `block` in another; 3. the body ends in exec.yield; 4. `in_order` only in a
+    Constraints: 1. at the top level of a kernel; 2. the target is an output of the kernel, in a `column_reduction`
+    a `column` of f32 or bf16, in another a `block` of f32; 3. the body ends in exec.yield; 4. `in_order` only in a
     `column_reduction` with one output.
   }];
   let hasVerifier = 1;

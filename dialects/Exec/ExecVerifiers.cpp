@@ -281,6 +281,10 @@ LogicalResult ReduceRowsOp::verify() {
   if (access != (isWhole ? Access::Column : Access::Block) || !isOutput)
     return emitOpError("must write a ")
            << (isWhole ? "column" : "block") << " output of the kernel";
+  Type element = cast<MemRefType>(getTarget().getType()).getElementType();
+  if (!element.isF32() && !(isWhole && element.isBF16()))
+    return emitOpError("must write ")
+           << (isWhole ? "f32 or bf16" : "f32") << ", not " << element;
   auto kernel = cast<KernelOp>((*this)->getParentOp());
   if (getInOrder() && (!isWhole || kernel.getOutputs() != 1))
     return emitOpError("combines blocks in_order, which only a "

@@ -28,7 +28,7 @@ def NN_FusionOp : NN_Op<"fusion", [IsolatedFromAbove, Pure, SingleBlock,
 
     Constraints: 1. block arguments match the operands, nn.yield the results; 2. every op in the body implements
     KernelOpInterface; 3. all ops have one iteration space; 4. sums over its rows are of whole blocks of 32, and
-    no op of the fusion reads them.
+    no op of the fusion reads them; 5. there is an op.
   }];
   let arguments = (ins Variadic<NN_AnyTensor>:$inputs);
   let results = (outs Variadic<NN_AnyTensor>:$results);

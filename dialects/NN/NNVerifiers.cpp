@@ -514,6 +514,9 @@ LogicalResult FusionOp::verifyRegions() {
   for (Operation &op : block.without_terminator()) // 2.
     if (!isa<KernelOpInterface>(op))
       return op.emitOpError("has no kernel form and cannot be fused");
+  // 5.
+  if (block.without_terminator().empty())
+    return emitOpError("expects an op that it computes");
   KernelSpace space = getKernelSpace();
   for (auto kernel : block.getOps<KernelOpInterface>()) {
     KernelSpace own = kernel.getKernelSpace();

@@ -285,8 +285,9 @@ void Fuser::add(Group *group, Operation *op, const nn::KernelFacts &facts) {
 
 /// The group of `op`, a new one where it joins none; null if it is in no group.
 Group *Fuser::groupFor(Operation *op, const nn::KernelFacts &facts) {
+  // A kernel would not compute what nobody reads.
   if (facts.canJoinRows(leastBlocks))
-    return joinRows(facts);
+    return op->use_empty() ? nullptr : joinRows(facts);
   if (!facts.canFuse())
     return nullptr;
   if (Group *group = join(op, facts))

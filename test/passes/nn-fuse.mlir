@@ -385,6 +385,15 @@ func.func @many_columns(%x: tensor<64x8192xf32>, %z: tensor<64x8192xf32>) -> (te
   return %y, %s, %t, %u : tensor<64x8192xf32>, tensor<8192xf32>, tensor<8192xf32>, tensor<8192xf32>
 }
 
+// CHECK-LABEL: func.func @unread
+// CHECK-NOT: nn.fusion
+// CHECK: return
+func.func @unread(%x: tensor<64x8xf32>, %z: tensor<64x8xf32>) -> tensor<64x8xf32> {
+  %y = nn.neg %x : tensor<64x8xf32>
+  %s = nn.sum %y [0] : tensor<64x8xf32> to tensor<8xf32>
+  return %y : tensor<64x8xf32>
+}
+
 // CHECK-LABEL: func.func @expensive
 // CHECK-NOT: nn.fusion
 // CHECK: return

@@ -294,7 +294,11 @@ private:
       reads.clear();
       for (const KernelRead &read : kernel->reads)
         reads.push_back({&read, draft.operandOf(node, read.operand)});
-      group = kernel->sumsRows ? joinRows(*kernel) : join(*kernel);
+      // A kernel would not compute what nobody reads.
+      bool isRead = draft.values[draft.resultOf(node, 0)].first != kNone;
+      group = !kernel->sumsRows ? join(*kernel)
+              : isRead          ? joinRows(*kernel)
+                                : kNone;
       if (group != kNone || !kernel->sumsRows)
         group = add(group, node, *kernel);
     }

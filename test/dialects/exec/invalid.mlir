@@ -348,6 +348,30 @@ exec.kernel @k over(32, 4) access [column] outputs 1 {
 
 // -----
 
+// reduce_rows 2: blocks are not rounded before they are added.
+exec.kernel @k over(32, 4) access [block] outputs 1 {
+^bb0(%y: memref<1x4xbf16>):
+  // expected-error @below {{must write f32, not 'bf16'}}
+  exec.reduce_rows sum %y : memref<1x4xbf16> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}
+
+// -----
+
+// reduce_rows 2: sums are f32, rounded or not.
+exec.kernel @k over(2, 4) access [column] outputs 1 column_reduction {
+^bb0(%y: memref<4xi32>):
+  // expected-error @below {{must write f32 or bf16, not 'i32'}}
+  exec.reduce_rows sum %y : memref<4xi32> {
+    %v = arith.constant 1.0 : f32
+    exec.yield %v
+  }
+}
+
+// -----
+
 // reduce_rows 4
 exec.kernel @k over(32, 4) access [block] outputs 1 {
 ^bb0(%y: memref<1x4xf32>):

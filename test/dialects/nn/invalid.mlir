@@ -1054,6 +1054,18 @@ func.func @f(%x: tensor<4x8xf32>) {
 
 // -----
 
+// fusion 5: it computes something.
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{expects an op that it computes}}
+  %y = nn.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    nn.yield %a : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
 // fusion 4: sums over rows are of whole blocks.
 func.func @f(%x: tensor<4x8xf32>) {
   %y:2 = nn.fusion(%x) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
