@@ -519,8 +519,7 @@ TEST(CudaKernels, CopiesOfParametersHaveTheBitsOfTheCpu) {
     float lr = 3e-4f, coefficient = 0.5f;
     int32_t step = 3;
     AdamWStep scalars = adamwScalars(desc, lr, step, coefficient);
-    // Of two tensors parameters, moments and gradients, for both sides: more
-    // blocks than run.
+    // Parameters, moments and gradients, for both sides; more blocks than run.
     std::vector<Buffer<float>> cpu, gpu;
     std::vector<Buffer<BF16>> copies, expected;
     for (unsigned list = 0; list < 4; ++list)
