@@ -248,8 +248,9 @@ SumsVerifier::sumsOf(const IssuedOp &issue) {
         add(input, output);
   if (isa<exec::GemmAddOp, exec::AccumulateOp>(issue.op))
     for (unsigned output = 0; output < issue.writes.size(); ++output)
-      add(*cast<exec::WorkOpInterface>(issue.op).getInPlaceInput(output),
-          output);
+      if (auto input = cast<exec::WorkOpInterface>(issue.op).getInPlaceInput(
+              output)) // a workspace has none
+        add(*input, output);
   return sums;
 }
 
