@@ -36,7 +36,11 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       that the target needs. The record of an exec op names the nn op that lowers to it one to one.
       `exec.target` and `exec.threads` of the module name the target and the threads of these workspaces.
     - Reshapes, contiguous slices and nn.recompute_from become views. A result is written to its final place,
-      without a copy.
+      without a copy. So are the parts of an nn.concat that lie one after another in it.
+    - Parameters, or buffers, whose whole values are such parts lie side by side, and the nn.concat is an exec.get
+      of all of them (`adjacent`). They are of one role, and all but the last have a multiple of the bytes that the
+      target aligns ranges to. A tensor is in one such group, the first that a program needs. Parts that change
+      before the last use of the result are copied.
     - A collective inside fsdp.async runs on the gather or the reduce stream and returns a token, which is
       awaited where fsdp.await stood. Other collectives run on the compute stream. An fsdp.await inside
       fsdp.async becomes nothing: the stream runs in order.
@@ -116,7 +120,9 @@ def PlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every range and transient buffer its bytes in one static arena";
   let description = [{
     Persistent ranges come first: parameters, optimizer state, gradients, buffers, inputs, outputs. The
-    transient buffers of every program follow. Programs run one after another and share these bytes.
+    transient buffers of every program follow. Programs run one after another and share these bytes. Ranges that
+    an exec.get reads as one (`adjacent`) follow each other. It is an error if they cannot: all but the last have a
+    multiple of the bytes that ranges are aligned to, and a range follows one other and precedes one other at most.
 
     The live range of a buffer is from its first to its last use in order of issue, views included. The
     buffers of an operation in flight are live until its token is awaited. If nothing awaits its token, they

@@ -387,7 +387,8 @@ def WideProducts : Pass<"nn-wide-products", "::mlir::func::FuncOp"> {
 
     The bits of products change, and those of the gradient of the input. They are the same in every mode and plan.
     Left as they are: products with a bias, parts that something else reads (a norm of the heads), products of which
-    only some have gradients, and a feed-forward whose input has none. Weights that lie somewhere already are copied.
+    only some have gradients, and a feed-forward whose input has none. Weights that are stored are read where they
+    lie, one after another (exec-lower); what lies somewhere else already is copied.
   }];
   let dependentDialects = ["::fsdp::nn::NNDialect"];
 }

@@ -175,6 +175,25 @@ static void printAccesses(OpAsmPrinter &printer, Operation *,
 // Names of values in the text
 //===----------------------------------------------------------------------===//
 
+void GetOp::build(OpBuilder &builder, OperationState &state, MemRefType type,
+                  ArrayRef<StringAttr> ranges) {
+  SmallVector<Attribute> names =
+      llvm::map_to_vector(ranges, [](StringAttr name) -> Attribute {
+        return FlatSymbolRefAttr::get(name);
+      });
+  build(builder, state, type, cast<FlatSymbolRefAttr>(names.front()),
+        names.size() == 1 ? ArrayAttr()
+                          : builder.getArrayAttr(ArrayRef(names).drop_front()));
+}
+
+SmallVector<StringAttr> GetOp::getRanges() {
+  SmallVector<StringAttr> names = {getRangeAttr().getAttr()};
+  if (ArrayAttr others = getAdjacentAttr())
+    for (auto name : others.getAsRange<FlatSymbolRefAttr>())
+      names.push_back(name.getAttr());
+  return names;
+}
+
 void GetOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getRange());
 }

@@ -123,11 +123,26 @@ def Exec_CallOp : Exec_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "A persistent range as a value";
-  let description = "Example: `%w = exec.get @w : memref<4x8xf32>`\n\nConstraints: 1. the range exists and has this type.";
-  let arguments = (ins FlatSymbolRefAttr:$range);
+  let summary = "A persistent range, or several side by side, as a value";
+  let description = [{
+    `adjacent` lists ranges that follow `range` without a gap, for work that reads all of them as one.
+    exec-plan-memory places them so. Work that writes gets each range by a view of its own.
+
+    Example: `%w = exec.get @w : memref<4x8xf32>`;
+    `%all = exec.get @w adjacent [@v] : memref<64xf32>`
+
+    Constraints: 1. the ranges exist; a single one has this type; 2. `adjacent` is not empty; several are
+    distinct, of one role that is not `output`, and the result has one dimension, their element type and as many
+    elements as they have together; 3. each begins where the one before it ends, once they have offsets.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$range, OptionalAttr<FlatSymbolRefArrayAttr>:$adjacent);
   let results = (outs Exec_Buffer:$result);
-  let assemblyFormat = "$range attr-dict `:` type($result)";
+  let assemblyFormat = "$range (`adjacent` $adjacent^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::MemRefType":$type, "::mlir::ArrayRef<::mlir::StringAttr>":$ranges)>];
+  let extraClassDeclaration = [{
+    /// All of them, in order.
+    ::llvm::SmallVector<::mlir::StringAttr> getRanges();
+  }];
 }
 
 def Exec_AllocOp : Exec_Op<"alloc", [MemoryEffects<[]>]> {

@@ -85,14 +85,62 @@ LogicalResult AllocOp::verify() {
   return verifyOffset(*this, getOffset(), cast<MemRefType>(getType()));
 }
 
+/// Of ranges that exist.
+static LogicalResult verifyAdjacent(GetOp get, ArrayRef<RangeOp> ranges) {
+  if (ranges.size() == 1)
+    return get.emitOpError("lists no range beside @") << get.getRange();
+  auto whole = cast<MemRefType>(get.getResult().getType());
+  fsdp::CheckedSize elements = 0;
+  llvm::SmallPtrSet<Operation *, 4> seen;
+  RangeOp before;
+  for (RangeOp range : ranges) {
+    MemRefType type = range.getMemRefType();
+    auto error = [&] { // 2, 3
+      return get.emitOpError("reads @")
+             << range.getSymName() << " beside others, but ";
+    };
+    if (!seen.insert(range).second)
+      return error() << "lists it twice";
+    if (range.getRole() == Role::Output)
+      return error() << "it is an output, which may lie where buffers are";
+    if (before && before.getRole() != range.getRole())
+      return error() << "its role is " << stringifyRole(range.getRole())
+                     << ", and that of @" << before.getSymName() << " "
+                     << stringifyRole(before.getRole());
+    if (type.getElementType() != whole.getElementType())
+      return error() << "it has type " << type << ", the result " << whole;
+    elements += type.getNumElements();
+    if (before && before.getOffset() && range.getOffset()) {
+      int64_t end = *before.getOffset() + bytesOf(before.getMemRefType());
+      if (int64_t(*range.getOffset()) != end)
+        return error() << "it begins at byte " << *range.getOffset()
+                       << ", and @" << before.getSymName() << " ends at byte "
+                       << end;
+    }
+    before = range;
+  }
+  if (whole.getRank() != 1 || elements.saturated() != whole.getNumElements())
+    return get.emitOpError("gives ")
+           << whole << ", but its " << ranges.size() << " ranges have "
+           << elements.saturated() << " elements, in one dimension";
+  return success();
+}
+
 LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto range = lookup<RangeOp>(*this, symbols, getRangeAttr(), "exec.range");
-  if (!range)
-    return failure();
-  if (range.getType() != getResult().getType())
+  SmallVector<RangeOp> ranges;
+  for (StringAttr name : getRanges()) {
+    auto range = lookup<RangeOp>(*this, symbols, FlatSymbolRefAttr::get(name),
+                                 "exec.range");
+    if (!range)
+      return failure();
+    ranges.push_back(range);
+  }
+  if (getAdjacent())
+    return verifyAdjacent(*this, ranges);
+  if (ranges.front().getType() != getResult().getType())
     return emitOpError("gives ")
            << getResult().getType() << ", but " << getRangeAttr()
-           << " has type " << range.getType();
+           << " has type " << ranges.front().getType();
   return success();
 }
 

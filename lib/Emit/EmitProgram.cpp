@@ -39,6 +39,7 @@ private:
 
   /// The expression of a buffer's address; declares a variable the first time
   /// that a buffer is used.
+  std::string rangeOffset(exec::GetOp get, ByteSpan bytes);
   std::string pointer(Value buffer);
   std::string offset(Value buffer);
   std::string list(ValueRange buffers);
@@ -76,10 +77,16 @@ void BodyEmitter::declareInterval(exec::AllocOp alloc) {
   declared[alloc] = name;
 }
 
+/// The place of bytes of an exec.get: of the range that has the first of them.
+std::string BodyEmitter::rangeOffset(exec::GetOp get, ByteSpan bytes) {
+  auto [range, own] = file.arena.partsOf(get, bytes).front();
+  return plus(file.ranges.lookup(range.getSymName()), own.begin);
+}
+
 std::string BodyEmitter::pointer(Value buffer) {
   exec::ByteRange range = exec::resolveRange(buffer);
   if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    return plus("base + " + file.ranges.lookup(get.getRange()), range.begin);
+    return "base + " + rangeOffset(get, {range.begin, range.end});
   if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
     if (!declared.count(range.root))
       declareInterval(alloc);
@@ -90,7 +97,7 @@ std::string BodyEmitter::pointer(Value buffer) {
 std::string BodyEmitter::offset(Value buffer) {
   exec::ByteRange range = exec::resolveRange(buffer);
   if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    return plus(file.ranges.lookup(get.getRange()), range.begin);
+    return rangeOffset(get, {range.begin, range.end});
   if (auto alloc = range.root.getDefiningOp<exec::AllocOp>())
     return std::to_string(*alloc.getOffset() + range.begin);
   auto arg = cast<BlockArgument>(range.root);

@@ -16,7 +16,7 @@ namespace {
 class FileEmitter {
 public:
   FileEmitter(ModuleOp module, const SourceInfo &info, llvm::raw_ostream &os)
-      : module(module), info(info), os(os) {}
+      : module(module), info(info), os(os), names(module) {}
 
   LogicalResult emit();
 

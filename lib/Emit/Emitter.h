@@ -13,6 +13,7 @@
 
 #include "dialects/Exec/Exec.h"
 #include "fsdp/Emit/Emit.h"
+#include "fsdp/Memory/IssueOrder.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -140,6 +141,9 @@ mlir::LogicalResult emitKernel(exec::KernelOp kernel, llvm::StringRef name,
 
 /// Names that the whole file shares.
 struct FileNames {
+  explicit FileNames(mlir::ModuleOp module) : arena(module) {}
+
+  const ArenaOffsets arena;
   llvm::StringMap<std::string> ranges;    // symbol -> constant
   llvm::StringMap<std::string> functions; // kernel, func, program -> function
   llvm::StringMap<std::string> offsets;   // func -> struct of its buffers

@@ -24,6 +24,22 @@ std::optional<ByteSpan> ArenaOffsets::spanOf(Value buffer) const {
   return ByteSpan{*offset + range.begin, *offset + range.end};
 }
 
+SmallVector<std::pair<exec::RangeOp, ByteSpan>, 1>
+ArenaOffsets::partsOf(exec::GetOp get, ByteSpan bytes) const {
+  SmallVector<std::pair<exec::RangeOp, ByteSpan>, 1> parts;
+  int64_t begin = 0;
+  for (StringAttr name : get.getRanges()) {
+    exec::RangeOp range = rangeOf(name);
+    ByteSpan own{begin, begin + exec::bytesOf(range.getMemRefType())};
+    if (own.overlaps(bytes))
+      parts.push_back({range,
+                       {std::max(own.begin, bytes.begin) - begin,
+                        std::min(own.end, bytes.end) - begin}});
+    begin = own.end;
+  }
+  return parts;
+}
+
 namespace {
 
 class IssueWalker {
@@ -38,13 +54,22 @@ private:
   LogicalResult walkCall(exec::CallOp call);
   LogicalResult addWork(Operation *op, exec::CallOp call);
   LogicalResult addEvent(Operation *op, int64_t event, exec::CallOp call);
-  FailureOr<IssuedAccess> accessOf(Operation *op, Value value);
+  LogicalResult addReads(IssuedOp &issue);
+  LogicalResult addWrites(IssuedOp &issue);
+  /// Bytes of a buffer of the program.
+  struct Place {
+    Value root;
+    ByteSpan bytes; ///< From its start.
+  };
+  Place placeOf(Value value) const;
+  FailureOr<SmallVector<IssuedAccess, 1>> accessesOf(Operation *op,
+                                                     Value value);
   int64_t idOf(Value root, exec::RangeOp range);
 
   const ArenaOffsets &offsets;
   SymbolTableCollection symbols;
   /// What the arguments of the function being walked stand for.
-  DenseMap<Value, IssuedAccess> arguments;
+  DenseMap<Value, Place> arguments;
   /// The numbers of ranges, of the program's buffers, and of those of the
   /// function being walked.
   DenseMap<Operation *, int64_t> ranges;
@@ -66,24 +91,68 @@ int64_t IssueWalker::idOf(Value root, exec::RangeOp range) {
   return id;
 }
 
-FailureOr<IssuedAccess> IssueWalker::accessOf(Operation *op, Value value) {
+IssueWalker::Place IssueWalker::placeOf(Value value) const {
   exec::ByteRange range = exec::resolveRange(value);
-  if (auto at = arguments.find(range.root); at != arguments.end()) {
-    IssuedAccess access = at->second;
-    int64_t base = access.bytes.begin;
-    access.bytes = {base + range.begin, base + range.end};
-    return access;
-  }
-  std::optional<ByteSpan> root = offsets.spanOf(range.root);
+  auto at = arguments.find(range.root);
+  if (at == arguments.end())
+    return {range.root, {range.begin, range.end}};
+  int64_t base = at->second.bytes.begin;
+  return {at->second.root, {base + range.begin, base + range.end}};
+}
+
+FailureOr<SmallVector<IssuedAccess, 1>> IssueWalker::accessesOf(Operation *op,
+                                                                Value value) {
+  Place place = placeOf(value);
+  std::optional<ByteSpan> root = offsets.spanOf(place.root);
   if (!root)
     return op->emitOpError("uses a buffer without offset; run "
                            "exec-plan-memory first");
-  IssuedAccess access;
-  access.bytes = {root->begin + range.begin, root->begin + range.end};
-  if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    access.range = offsets.rangeOf(get);
-  access.buffer = idOf(range.root, access.range);
-  return access;
+  SmallVector<IssuedAccess, 1> accesses;
+  auto add = [&](int64_t offset, ByteSpan bytes, exec::RangeOp range) {
+    IssuedAccess &access = accesses.emplace_back();
+    access.bytes = {offset + bytes.begin, offset + bytes.end};
+    access.range = range;
+    access.buffer = idOf(place.root, range);
+  };
+  auto get = place.root.getDefiningOp<exec::GetOp>();
+  if (!get)
+    add(root->begin, place.bytes, {});
+  else
+    for (auto [range, bytes] : offsets.partsOf(get, place.bytes))
+      add(*range.getOffset(), bytes, range);
+  return accesses;
+}
+
+LogicalResult IssueWalker::addReads(IssuedOp &issue) {
+  SmallVector<IssuedAccess, 1> others;
+  for (Value value : exec::readsOf(issue.op)) {
+    auto accesses = accessesOf(issue.op, value);
+    if (failed(accesses))
+      return failure();
+    issue.reads.push_back(accesses->front());
+    llvm::append_range(others, llvm::drop_begin(*accesses));
+  }
+  llvm::append_range(issue.reads, others);
+  return success();
+}
+
+LogicalResult IssueWalker::addWrites(IssuedOp &issue) {
+  for (Value value : exec::writesOf(issue.op)) {
+    auto accesses = accessesOf(issue.op, value);
+    if (failed(accesses))
+      return failure();
+    if (accesses->size() > 1)
+      return issue.op->emitOpError("writes @")
+             << (*accesses)[0].range.getSymName() << " and @"
+             << (*accesses)[1].range.getSymName()
+             << " as one; several ranges are only read so";
+    issue.writes.push_back(accesses->front());
+  }
+  size_t workspaces = exec::workspacesOf(issue.op).size();
+  for (IssuedAccess &access :
+       MutableArrayRef(issue.writes).take_back(workspaces))
+    access.isWorkspace = true;
+  return success();
 }
 
 LogicalResult IssueWalker::addWork(Operation *op, exec::CallOp call) {
@@ -92,22 +161,8 @@ LogicalResult IssueWalker::addWork(Operation *op, exec::CallOp call) {
   IssuedOp issue;
   issue.op = op;
   issue.call = call;
-  auto collect = [&](ArrayRef<Value> values, auto &accesses) {
-    for (Value value : values) {
-      FailureOr<IssuedAccess> access = accessOf(op, value);
-      if (failed(access))
-        return failure();
-      accesses.push_back(*access);
-    }
-    return success();
-  };
-  if (failed(collect(exec::readsOf(op), issue.reads)) ||
-      failed(collect(exec::writesOf(op), issue.writes)))
+  if (failed(addReads(issue)) || failed(addWrites(issue)))
     return failure();
-  size_t workspaces = exec::workspacesOf(op).size();
-  for (IssuedAccess &access :
-       MutableArrayRef(issue.writes).take_back(workspaces))
-    access.isWorkspace = true;
   issued.push_back(std::move(issue));
   return success();
 }
@@ -140,10 +195,11 @@ LogicalResult IssueWalker::walkCall(exec::CallOp call) {
   Block &body = function.getBody().front();
   for (auto [argument, operand] :
        llvm::zip_equal(body.getArguments(), call.getOperands())) {
-    FailureOr<IssuedAccess> access = accessOf(call, operand);
-    if (failed(access))
-      return failure();
-    arguments[argument] = *access;
+    Place place = placeOf(operand);
+    if (!offsets.spanOf(place.root))
+      return call.emitOpError("uses a buffer without offset; run "
+                              "exec-plan-memory first");
+    arguments[argument] = place;
   }
   ofCall.clear();
   return walk(body, call);

@@ -2,6 +2,7 @@
 #include "fsdp/Schedule/ProblemOf.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/AdjacentReads.h"
 #include "dialects/NN/Boxes.h"
 #include "dialects/NN/KernelFacts.h"
 #include "dialects/NN/ModulePath.h"
@@ -103,7 +104,7 @@ static bool isRegathered(Operation *op) {
   return shard && shard.getRegathered();
 }
 
-static uint16_t flagsOf(Operation *op) {
+static uint16_t flagsOf(Operation *op, const nn::AdjacentReads &adjacent) {
   bool moves = nn::movesElements(op);
   auto join = dyn_cast<nn::ConcatOp>(op);
   std::pair<problem::OpFlag, bool> flags[] = {
@@ -116,7 +117,8 @@ static uint16_t flagsOf(Operation *op) {
       {problem::kReadByLibrary, op->hasTrait<nn::ReadByLibrary>()},
       {problem::kNarrows, narrows(op)},
       {problem::kContiguous, join && nn::hasContiguousParts(join)},
-      {problem::kRegathered, isRegathered(op)}};
+      {problem::kRegathered, isRegathered(op)},
+      {problem::kAdjacent, join && adjacent.groupOf(join)}};
   uint16_t all = 0;
   for (auto [flag, isSet] : flags)
     all |= isSet ? flag : 0;
@@ -158,7 +160,7 @@ public:
                  const LoweringOptions &options)
       : module(module), target(target), options(options),
         recorded(module.getContext()), probe(module.getContext()),
-        points(module) {
+        points(module), adjacent(module, target.facts.alignment) {
     for (auto found : module.getOps<dist::MeshOp>())
       mesh = found;
     for (auto [order, name] : llvm::enumerate(points.parameters()))
@@ -204,6 +206,7 @@ private:
   exec::RecordedLowerings recorded;
   nn::KernelProbe probe;
   DecisionPoints points;
+  const nn::AdjacentReads adjacent;
   dist::MeshOp mesh;
   llvm::StringMap<Id> orderOf; // of parameters
   llvm::DenseSet<Operation *> recomputable;
@@ -276,8 +279,8 @@ LogicalResult ProblemBuilder::addOp(Operation *op, problem::Program &program) {
   if (!kind || op->getNumRegions() != 0)
     return op->emitOpError("has no lowering to exec, or is scheduled already");
   into.kind = *kind;
-  into.flags =
-      flagsOf(op) | (recomputable.contains(op) ? problem::kCanRecompute : 0);
+  into.flags = flagsOf(op, adjacent) |
+               (recomputable.contains(op) ? problem::kCanRecompute : 0);
   dist::OriginAttr origin = dist::originOf(op);
   into.name =
       built.intern(origin ? origin.getOp() : op->getName().stripDialect());

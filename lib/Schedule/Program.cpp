@@ -1,6 +1,8 @@
 //===- Program.cpp - A schedule as steps with costs -----------------------===//
 #include "fsdp/Schedule/Program.h"
+#include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
+#include "dialects/NN/AdjacentReads.h"
 #include "fsdp/Schedule/Address.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -15,7 +17,8 @@ namespace {
 class StepMaker {
 public:
   StepMaker(func::FuncOp program, dist::MeshOp mesh)
-      : body(program.getBody().front()), mesh(mesh), addresses(body) {}
+      : body(program.getBody().front()), mesh(mesh), addresses(body),
+        adjacent(program->getParentOfType<ModuleOp>(), exec::kAlignment) {}
 
   std::vector<Step> run() {
     for (Operation &op : body)
@@ -57,7 +60,8 @@ private:
       step.bytes = nn::bytesOfOperandsAndResults(&op) + bytesOfBlocks(fusion);
     } else if (auto cost = dyn_cast<nn::CostOpInterface>(op)) {
       step.flops = cost.getFlops();
-      step.bytes = cost.getBytes();
+      auto join = dyn_cast<nn::ConcatOp>(op);
+      step.bytes = join && adjacent.groupOf(join) ? 0 : cost.getBytes();
     }
     describeCollective(op, step);
   }
@@ -166,6 +170,9 @@ private:
   Block &body;
   dist::MeshOp mesh;
   Addresses addresses;
+  /// Where parts lie side by side already, on targets that align ranges no more
+  /// than they must.
+  const nn::AdjacentReads adjacent;
   std::vector<Step> steps;
   DenseMap<Value, unsigned> makers;
   llvm::StringMap<Accesses> state;

@@ -183,7 +183,8 @@ Duration fsdp::simulation::durationOf(const Problem &problem,
   const Op &op = program.ops[number];
   if (op.kind == OpKind::Collective)
     return costs.model.collective(callOf(problem, program, {{number}}, costs));
-  if (!isWork(op.kind) || (op.kind == OpKind::Box && op.detail >= 0))
+  if (!isWork(op.kind) || (op.kind == OpKind::Box && op.detail >= 0) ||
+      op.is(problem::kAdjacent))
     return Duration();
   if (op.math != kNone)
     return ::durationOf(problem.maths[op.math], costs.model) +

@@ -14,6 +14,7 @@
 #define FSDP_PASSES_EXEC_EXECLOWER_H
 
 #include "dialects/Exec/RecordedLowerings.h"
+#include "dialects/NN/AdjacentReads.h"
 #include "fsdp/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Exec/KernelLowering.h"
@@ -58,6 +59,9 @@ public:
   /// Null if the module has none.
   dist::MeshOp getMesh() const { return mesh; }
 
+  /// Ranges that programs read as one.
+  const nn::AdjacentReads &getAdjacent() const { return adjacent; }
+
   /// Remembers that attention became the reference attention, which nobody
   /// asked for, and why.
   void notePlainAttention(mlir::Operation *attention, llvm::StringRef why);
@@ -77,6 +81,7 @@ private:
   void findCleared();
 
   mlir::ModuleOp module;
+  const nn::AdjacentReads adjacent;
   mlir::OpBuilder builder;
   dist::MeshOp mesh;
   llvm::StringMap<exec::RangeOp> ranges;
@@ -118,7 +123,9 @@ private:
   mlir::LogicalResult lowerReturn();
   void chooseDestination(mlir::Value value, exec::RangeOp range);
   void findUpdates();
-  bool isUsedAfterUpdate(nn::ReadOp read);
+  /// Whether `value`, which is what range `name` holds where it is defined, is
+  /// used after that changes.
+  bool isUsedAfterUpdate(mlir::Value value, llvm::StringRef name);
   mlir::LogicalResult lower(mlir::Operation *op);
   void eraseSelfWrites();
   void eraseUnusedOps();
@@ -156,7 +163,10 @@ private:
   mlir::Value view(mlir::Value buffer, llvm::ArrayRef<int64_t> shape,
                    int64_t offset = 0);
   mlir::Value asMatrix(mlir::Value buffer);
+  /// The range: a view of its group where the program reads that as one.
   mlir::Value get(exec::RangeOp range);
+  /// Whether the bytes of `buffer` are those of `place`, which has as many.
+  bool isAt(mlir::Value buffer, mlir::Value place) const;
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to);
   void launch(const KernelUse &use, mlir::Operation *op);
 
@@ -169,7 +179,13 @@ private:
   mlir::LogicalResult lowerKernel(mlir::Operation *op);
 
   // ExecLowerShapes.cpp.
+  /// Finds the groups that the program reads as one.
+  void findJoined();
+  mlir::Value get(const nn::AdjacentGroup &group, mlir::Type elementType);
   void chooseDestinations(nn::ConcatOp op);
+  /// The group whose ranges the parts of `op` are, as one; null if they are
+  /// anything else.
+  mlir::Value adjacentParts(nn::ConcatOp op);
   mlir::LogicalResult lowerReshape(nn::ReshapeOp op);
   mlir::LogicalResult lowerRecompute(nn::RecomputeFromOp op);
   mlir::LogicalResult lowerSlice(nn::SliceOp op);
@@ -231,7 +247,9 @@ private:
   llvm::DenseMap<std::pair<std::pair<mlir::Value, int64_t>, mlir::Type>,
                  mlir::Value>
       views;                         // (source, offset), type -> exec.view
-  llvm::StringMap<mlir::Value> gets; // range -> exec.get
+  llvm::StringMap<mlir::Value> gets; // range, or first of a group -> exec.get
+  /// Those that the program reads as one.
+  llvm::SmallPtrSet<const nn::AdjacentGroup *, 4> joined;
   /// range -> the ops that change it, in order
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 1>> updates;
   llvm::SmallVector<exec::RangeOp> resultRanges;

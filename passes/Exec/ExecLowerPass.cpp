@@ -25,7 +25,7 @@ ModuleState::ModuleState(ModuleOp module, const TargetInfo &target,
                          bool fastReductions)
     : target(target), attention(attention), fastReductions(fastReductions),
       kernels(module), recorded(module.getContext()), module(module),
-      builder(module.getContext()) {
+      adjacent(module, target.facts.alignment), builder(module.getContext()) {
   // Before all, where a look-up meets it first: a deep model has as many
   // ranges as collectives.
   SmallVector<dist::MeshOp> meshes(module.getOps<dist::MeshOp>());

@@ -42,11 +42,25 @@ Value ProgramLowering::view(Value buffer, ArrayRef<int64_t> shape,
 }
 
 Value ProgramLowering::get(exec::RangeOp range) {
+  MemRefType type = range.getMemRefType();
+  const auto *group = state.getAdjacent().groupOf(range.getSymName());
+  if (joined.contains(group)) {
+    size_t number =
+        llvm::find(group->names, range.getSymNameAttr()) - group->names.begin();
+    return view(get(*group, type.getElementType()), type.getShape(),
+                group->begins[number]);
+  }
   Value &value = gets[range.getSymName()];
   if (!value)
-    value = exec::GetOp::create(b, range.getLoc(), range.getMemRefType(),
-                                range.getSymName());
+    value =
+        exec::GetOp::create(b, range.getLoc(), type, range.getSymNameAttr());
   return value;
+}
+
+bool ProgramLowering::isAt(Value buffer, Value place) const {
+  exec::ByteRange a = exec::resolveRange(buffer);
+  exec::ByteRange b = exec::resolveRange(place);
+  return a.root == b.root && a.begin == b.begin;
 }
 
 Value ProgramLowering::buffer(Value tensor) {
@@ -196,7 +210,7 @@ LogicalResult ProgramLowering::lowerReturn() {
   Operation *end = func.front().getTerminator();
   for (auto [value, range] : llvm::zip(end->getOperands(), resultRanges)) {
     Value from = buffer(value), to = get(range);
-    if (exec::resolveRange(from).root != to)
+    if (!isAt(from, to))
       copy(end->getLoc(), from, to);
   }
   return success();
@@ -215,14 +229,14 @@ void ProgramLowering::findUpdates() {
     });
 }
 
-bool ProgramLowering::isUsedAfterUpdate(nn::ReadOp read) {
-  Operation *update = nullptr; // the first after the read
-  for (Operation *op : updates.lookup(read.getName()))
-    if (!update && read->isBeforeInBlock(op))
+bool ProgramLowering::isUsedAfterUpdate(Value value, StringRef name) {
+  Operation *update = nullptr; // the first after the value
+  for (Operation *op : updates.lookup(name))
+    if (!update && value.getDefiningOp()->isBeforeInBlock(op))
       update = op;
   if (!update)
     return false;
-  SmallVector<Value> aliases = {read.getValue()};
+  SmallVector<Value> aliases = {value};
   while (!aliases.empty()) {
     for (Operation *user : aliases.pop_back_val().getUsers()) {
       Operation *inBlock = func.front().findAncestorOpInBlock(*user);
@@ -248,7 +262,7 @@ LogicalResult ProgramLowering::lowerRead(nn::ReadOp op) {
   Value source = get(range);
   held[op.getValue()] = source;
   // The value is the one of this place; an update must not show through.
-  if (isUsedAfterUpdate(op))
+  if (isUsedAfterUpdate(op.getValue(), op.getName()))
     copy(op.getLoc(), source, output(op.getValue(), op));
   return success();
 }
@@ -258,7 +272,7 @@ LogicalResult ProgramLowering::lowerGradient(nn::GradientOp op) {
   if (!range)
     return op.emitError("no parameter is named ") << op.getNameAttr();
   Value from = buffer(op.getValue()), to = get(range);
-  if (exec::resolveRange(from).root != to)
+  if (!isAt(from, to))
     copy(op.getLoc(), from, to);
   return success();
 }
@@ -334,7 +348,7 @@ LogicalResult ProgramLowering::lowerWrite(nn::WriteOp op) {
   if (!range)
     return op.emitError("no buffer is named ") << op.getNameAttr();
   Value from = buffer(op.getValue()), to = get(range);
-  if (exec::resolveRange(from).root != to)
+  if (!isAt(from, to))
     copy(op.getLoc(), from, to);
   return success();
 }
@@ -556,6 +570,7 @@ FailureOr<exec::ProgramOp> ProgramLowering::run() {
   eraseSelfWrites();
   eraseUnusedOps();
   findUpdates();
+  findJoined();
   findParameters();
   if (failed(bindArguments()) || failed(bindResults()))
     return failure();

@@ -85,7 +85,43 @@ void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
   }
 }
 
+void ProgramLowering::findJoined() {
+  for (auto join : func.front().getOps<nn::ConcatOp>())
+    if (const auto *group = state.getAdjacent().groupOf(join))
+      joined.insert(group);
+}
+
+Value ProgramLowering::get(const nn::AdjacentGroup &group, Type elementType) {
+  Value &value = gets[group.names.front()];
+  if (!value)
+    value = exec::GetOp::create(b, state.lookup(group.names.front()).getLoc(),
+                                MemRefType::get(group.elements, elementType),
+                                group.names);
+  return value;
+}
+
+Value ProgramLowering::adjacentParts(nn::ConcatOp op) {
+  const nn::AdjacentGroup *group = state.getAdjacent().groupOf(op);
+  if (!group || destinations.contains(op.getResult()))
+    return {};
+  auto type = cast<RankedTensorType>(op.getType());
+  Value whole = get(*group, type.getElementType());
+  for (auto [part, name, begin] :
+       llvm::zip_equal(op.getInputs(), group->names, group->begins)) {
+    // A part that changed since it was read was copied there.
+    auto shape = cast<RankedTensorType>(part.getType()).getShape();
+    if (buffer(part) != view(whole, shape, begin) ||
+        isUsedAfterUpdate(op.getResult(), name))
+      return {};
+  }
+  return view(whole, type.getShape());
+}
+
 LogicalResult ProgramLowering::lowerConcat(nn::ConcatOp op) {
+  if (Value parts = adjacentParts(op)) {
+    held[op.getResult()] = parts;
+    return success();
+  }
   Value to = buffer(op.getResult(), op);
   bool isContiguous = nn::hasContiguousParts(op);
   int64_t rank = cast<MemRefType>(to.getType()).getRank(), position = 0;

@@ -163,11 +163,15 @@ private:
 
 } // namespace
 
-/// What names the buffer that `value` is or is part of: a range has one name
-/// however often a program gets it.
+/// What names the buffer that `value` is or is part of: ranges have one name
+/// however often a program gets them.
 static const void *identityOf(Value value) {
-  if (auto get = value.getDefiningOp<exec::GetOp>())
+  if (auto get = value.getDefiningOp<exec::GetOp>()) {
+    if (ArrayAttr adjacent = get.getAdjacentAttr())
+      return ArrayAttr::get(get.getContext(), {get.getRangeAttr(), adjacent})
+          .getAsOpaquePointer();
     return get.getRangeAttr().getAsOpaquePointer();
+  }
   return value.getAsOpaquePointer();
 }
 

@@ -24,7 +24,7 @@ static bool gives(exec::ProgramOp program, StringAttr name) {
 
 static bool uses(exec::ProgramOp program, StringAttr name) {
   return llvm::any_of(program.getOps<exec::GetOp>(), [&](exec::GetOp get) {
-    return get.getRangeAttr().getAttr() == name;
+    return llvm::is_contained(get.getRanges(), name);
   });
 }
 
@@ -70,18 +70,78 @@ static FailureOr<int64_t> rangeBytes(ModuleOp module, int64_t alignment) {
   return top;
 }
 
+namespace {
+
+/// Ranges that programs read as one, so that no byte lies between them.
+class Neighbours {
+public:
+  /// Fails where two exec.get ask for what no arena can have.
+  LogicalResult find(ModuleOp module, int64_t alignment);
+
+  bool follows(exec::RangeOp range) const { return previous.contains(range); }
+  /// The range that follows this one, or null.
+  exec::RangeOp next(exec::RangeOp range) const {
+    return following.lookup(range);
+  }
+
+private:
+  LogicalResult add(exec::GetOp get, exec::RangeOp first, exec::RangeOp second,
+                    int64_t alignment);
+
+  DenseMap<Operation *, exec::RangeOp> previous, following;
+};
+
+} // namespace
+
+LogicalResult Neighbours::find(ModuleOp module, int64_t alignment) {
+  SymbolTable symbols(module);
+  WalkResult result = module.walk([&](exec::GetOp get) {
+    SmallVector<StringAttr> names = get.getRanges();
+    for (size_t i = 1; i < names.size(); ++i)
+      if (failed(add(get, symbols.lookup<exec::RangeOp>(names[i - 1]),
+                     symbols.lookup<exec::RangeOp>(names[i]), alignment)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult Neighbours::add(exec::GetOp get, exec::RangeOp first,
+                              exec::RangeOp second, int64_t alignment) {
+  auto refuse = [&]() -> InFlightDiagnostic {
+    return get.emitOpError("reads @") << second.getSymName() << " after @"
+                                      << first.getSymName() << ", but ";
+  };
+  if (int64_t bytes = exec::bytesOf(first.getMemRefType()); bytes % alignment)
+    return refuse() << "that has " << bytes << " bytes, and ranges begin at "
+                    << "multiples of " << alignment;
+  if (exec::RangeOp other = next(first); other && other != second)
+    return refuse() << "@" << other.getSymName() << " follows that already";
+  if (exec::RangeOp other = previous.lookup(second); other && other != first)
+    return refuse() << "it follows @" << other.getSymName() << " already";
+  for (exec::RangeOp range = second; range; range = next(range))
+    if (range == first)
+      return refuse() << "that follows it already";
+  following[first] = second;
+  previous[second] = first;
+  return success();
+}
+
 /// Gives every persistent range its place, by role, then in order of
-/// appearance. Returns the bytes they take.
+/// appearance, neighbours together. Returns the bytes they take.
 static int64_t placePersistent(ModuleOp module, const OwnOutputs &own,
+                               const Neighbours &neighbours,
                                int64_t alignment) {
   DenseSet<Operation *> later;
   for (const auto &[program, outputs] : own)
     later.insert(outputs.begin(), outputs.end());
   int64_t top = 0;
   for (exec::Role role : arenaOrder())
-    for (auto range : module.getOps<exec::RangeOp>())
-      if (range.getRole() == role && !later.contains(range))
-        top = place(range, top, alignment);
+    for (auto first : module.getOps<exec::RangeOp>())
+      if (first.getRole() == role && !later.contains(first) &&
+          !neighbours.follows(first))
+        for (auto range = first; range; range = neighbours.next(range))
+          top = place(range, top, alignment);
   return top;
 }
 
@@ -181,7 +241,10 @@ struct PlanMemoryPass : fsdp::impl::PlanMemoryBase<PlanMemoryPass> {
     OwnOutputs own = findOwnOutputs(module, alignment);
     for (Planned &planned : programs)
       planned.outputs = own.lookup(planned.program);
-    persistentBytes = placePersistent(module, own, alignment);
+    Neighbours neighbours;
+    if (failed(neighbours.find(module, alignment)))
+      return signalPassFailure();
+    persistentBytes = placePersistent(module, own, neighbours, alignment);
     top = arenaBytes = persistentBytes;
     if (failed(planAll(programs)))
       return signalPassFailure();

@@ -237,7 +237,12 @@ SumsVerifier::sumsOf(const IssuedOp &issue) {
   auto add = [&](unsigned input, unsigned output) {
     ByteSpan from = issue.reads[input].bytes, to = issue.writes[output].bytes;
     std::optional<Content> content = contents.of(from);
-    if (content && content->kind != Content::Zeros)
+    auto isWhole = [&] { // and not the first of several ranges
+      return exec::bytesOf(
+                 cast<MemRefType>(exec::readsOf(issue.op)[input].getType())) ==
+             from.end - from.begin;
+    };
+    if (content && content->kind != Content::Zeros && isWhole())
       sums.push_back({to,
                       {Content::Sum, content->range,
                        content->distance + from.begin - to.begin}});
@@ -259,7 +264,12 @@ LogicalResult SumsVerifier::follow(const IssuedOp &issue) {
     if (write.range)
       lastWrites[write.range] = issue.op;
   if (isa<exec::CopyOp>(issue.op)) {
-    contents.copy(issue.reads[0].bytes, issue.writes[0].bytes);
+    int64_t to = issue.writes[0].bytes.begin;
+    for (const IssuedAccess &read : issue.reads) {
+      int64_t end = to + read.bytes.end - read.bytes.begin;
+      contents.copy(read.bytes, {to, end});
+      to = end;
+    }
     return success();
   }
   auto sums = sumsOf(issue);

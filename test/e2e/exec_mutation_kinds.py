@@ -384,9 +384,22 @@ def name_another_range(rng, module):
     gets = [value for block in module.blocks.values() for value in block.values.values()
             if isinstance(value, Get)]
     value = rng.choice(gets)
-    others = [entry.name for entry in module.ranges.values()
-              if entry.kind == value.kind and entry.name != value.range]
-    value.range = choose(rng, others)
+    which = rng.randrange(len(value.ranges))
+    kind = module.ranges[value.ranges[which]].kind
+    value.ranges[which] = choose(rng, [
+        entry.name for entry in module.ranges.values()
+        if entry.kind == kind and entry.name not in value.ranges])
+
+
+@mutation
+def read_fewer_ranges_as_one(rng, module):
+    """Of ranges that work reads side by side, one is left out or comes first."""
+    value = choose(rng, [value for block in module.blocks.values()
+                         for value in block.values.values()
+                         if isinstance(value, Get) and len(value.ranges) > 1])
+    name = value.ranges.pop(rng.randrange(len(value.ranges)))
+    if rng.random() < 0.5:
+        value.ranges.insert(0, name)
 
 
 @mutation

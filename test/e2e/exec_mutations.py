@@ -47,7 +47,9 @@ PLANS = {
                          "--compile.accumulate_gathers", "keep",
                          "--compile.accumulate_reduce", "once"],
     "replicated": ["-n", "2", "--compile.mode", "replicate", "--compile.fuse", "none"],
-    "wide-products": ["-n", "1", "--compile.wide_products", "true"],  # copies weights
+    "wide-products": ["-n", "1", "--compile.wide_products", "true"],  # reads weights as one
+    # Copies them, for the first of two has no multiple of 128 bytes.
+    "wide-copies": ["-n", "1", "--compile.wide_products", "true", "--model.ffn_dim", "25"],
 }
 
 

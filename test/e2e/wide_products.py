@@ -11,8 +11,8 @@ from support.commands import expect
 
 STEPS = 8
 # The setting of a mesh, then how runs on it differ. Weights that a rank stores
-# whole are copied side by side, others are gathered there; parts of 45 columns end
-# where no operand of a library may begin.
+# whole lie side by side, others are gathered there; parts of 45 rows end where no
+# operand of a library may begin, and are copied.
 CASES = {
     "two": ((1, 2, 1), {"training__mixed_precision_param": "float32"}, [
         {"compile__mode": "replicate"},

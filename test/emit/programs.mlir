@@ -74,7 +74,10 @@ exec.kernel @silu over(4, 8) access [element, element] outputs 1 {
 // CHECK-NEXT: ISSUES_WORK static void run_train(Context &c) {
 // CHECK-NEXT:   const Ptr base = at(c, 0);
 exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["loss"], exec.flops = 1024 : i64} {
-  %w = exec.get @layers.0.w : memref<4x8xf32>
+  // Of several ranges each has its own name.
+  %all = exec.get @layers.0.w adjacent [@layers.1.w] : memref<64xf32>
+  %w = exec.view %all[0] : memref<64xf32> to memref<4x8xf32>
+  %w1 = exec.view %all[32] : memref<64xf32> to memref<4x8xf32>
   %loss = exec.get @loss : memref<f32>
   %full = exec.alloc at 512 "w gathered" : memref<16x8xf32>
   %x = exec.alloc at 1024 "x" : memref<4x8xf32>
@@ -115,7 +118,9 @@ exec.program @train arena 2048 attributes {exec.inputs = [], exec.outputs = ["lo
   %v = exec.view %y[32] : memref<4x16xf32> to memref<4x8xf32>
   exec.launch @silu on compute (%v : memref<4x8xf32>) outs(%x : memref<4x8xf32>) {nn.module = "layers.0.ffn"}
   // CHECK-NEXT:   copy(c, Stream::Copy, x_, base + layers_0_w_, 128);
+  // CHECK-NEXT:   copy(c, Stream::Copy, base + layers_1_w_, x_, 128);
   exec.copy on copy (%x : memref<4x8xf32>) outs(%w : memref<4x8xf32>) {nn.module = "layers.0.ffn"}
+  exec.copy on copy (%w1 : memref<4x8xf32>) outs(%x : memref<4x8xf32>) {nn.module = "layers.0.ffn"}
   %a = exec.alloc at 512 "a" : memref<2x8x4xbf16>
   %b = exec.alloc at 640 "b" : memref<2x8x3xbf16>
   %bias = exec.alloc at 768 "bias" : memref<3xbf16>

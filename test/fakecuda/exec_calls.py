@@ -121,7 +121,8 @@ class Operation:
         op = issued.op
         self.module, self.rank, self.what = module, rank, op.what.strip()
         self.stream, self.rest = op.stream, op.rest
-        self.ins = [place.begin for place in issued.reads]
+        # Of what reads several ranges as one, others follow all operands.
+        self.ins = [place.begin for place in issued.reads[:len(op.ins)]]
         self.outs = [place.begin for place in issued.writes]
         self.scratch = [place.begin for place in issued.scratch]
         self.in_kinds = [kinds[name] for name in op.ins]

@@ -539,3 +539,110 @@ func.func @evaluate(%x: tensor<4x8xbf16> {nn.name = "x"}) -> (tensor<4x8xbf16> {
   %z = nn.linear %n, %g#1 {fsdp.origin = #fsdp.origin<"fwd layers.0 linear#2">} : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
   return %y, %z : tensor<4x8xbf16>, tensor<4x8xbf16>
 }
+
+// -----
+
+// Parameters that a program reads below each other lie so: nothing is copied. @q
+// has 128 bytes, which is what ranges are aligned to. The program that reads one of
+// them alone has no use for the others.
+// CHECK-LABEL: exec.program @train
+// CHECK: %q = exec.get @q adjacent [@k, @v] : memref<72xf32>
+// CHECK: %[[K:.*]] = exec.view %q[32] : memref<72xf32> to memref<4x8xf32>
+// CHECK-NOT: exec.copy
+// CHECK: %[[ALL:.*]] = exec.view %q[0] : memref<72xf32> to memref<9x8xf32>
+// CHECK: exec.gemm on compute(%x, %[[ALL]] :
+// CHECK-NOT: exec.copy
+// CHECK: exec.launch @{{.*}} on compute(%[[K]] :
+// CHECK-LABEL: exec.program @evaluate
+// CHECK: exec.get @k : memref<4x8xf32>
+nn.parameter @q : tensor<4x8xf32> init #nn.zeros
+nn.parameter @k : tensor<4x8xf32> init #nn.zeros
+nn.parameter @v : tensor<1x8xf32> init #nn.zeros
+func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x9xf32> {nn.name = "y"}, tensor<4x8xf32> {nn.name = "z"}) {
+  %q = nn.read @q : tensor<4x8xf32>
+  %k = nn.read @k : tensor<4x8xf32>
+  %v = nn.read @v : tensor<1x8xf32>
+  %w = nn.concat %q, %k, %v dim 0 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<1x8xf32> to tensor<9x8xf32>
+  %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<9x8xf32> -> tensor<2x9xf32>
+  %z = nn.neg %k : tensor<4x8xf32>
+  return %y, %z : tensor<2x9xf32>, tensor<4x8xf32>
+}
+func.func @evaluate() -> (tensor<4x8xf32> {nn.name = "z"}) {
+  %k = nn.read @k : tensor<4x8xf32>
+  %z = nn.neg %k : tensor<4x8xf32>
+  return %z : tensor<4x8xf32>
+}
+
+// -----
+
+// Parts are copied where they cannot lie so: one after 120 bytes, one that is there
+// twice, one that lies in another group already, a buffer after a parameter, and
+// one that changes before its last use.
+// CHECK-LABEL: exec.program @apart
+// CHECK-NOT: adjacent
+// CHECK-COUNT-2: exec.copy on
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @twice
+// CHECK-NOT: adjacent
+// CHECK-COUNT-2: exec.copy on
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @two_groups
+// CHECK: exec.get @a adjacent [@b] : memref<64xf32>
+// CHECK-NOT: adjacent
+// CHECK-COUNT-2: exec.copy on
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @roles
+// CHECK-NOT: adjacent
+// CHECK-COUNT-2: exec.copy on
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @changed
+// CHECK: %[[C:.*]] = exec.view %c[0] : memref<64xf32> to memref<32xf32>
+// CHECK: %[[OLD:.*]] = exec.alloc "concat" : memref<64xf32>
+// CHECK: %[[LOW:.*]] = exec.view %[[OLD]][0] : memref<64xf32> to memref<32xf32>
+// CHECK: exec.copy on compute(%[[C]] : memref<32xf32>) outs(%[[LOW]] :
+// CHECK: exec.copy on
+// CHECK: exec.launch @{{.*}} outs(%[[NEW:.*]] : memref<32xf32>)
+// CHECK: exec.copy on compute(%[[NEW]] : memref<32xf32>) outs(%[[C]] :
+// CHECK-NOT: exec.copy
+nn.parameter @s : tensor<30xf32> init #nn.zeros
+nn.parameter @a : tensor<32xf32> init #nn.zeros
+nn.parameter @b : tensor<32xf32> init #nn.zeros
+nn.buffer @c : tensor<32xf32> init #nn.zeros
+nn.buffer @d : tensor<32xf32> init #nn.zeros
+func.func @apart() -> (tensor<62xf32> {nn.name = "y0"}) {
+  %s = nn.read @s : tensor<30xf32>
+  %a = nn.read @a : tensor<32xf32>
+  %y = nn.concat %s, %a dim 0 : tensor<30xf32>, tensor<32xf32> to tensor<62xf32>
+  return %y : tensor<62xf32>
+}
+func.func @twice() -> (tensor<64xf32> {nn.name = "y1"}) {
+  %a = nn.read @a : tensor<32xf32>
+  %w = nn.concat %a, %a dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
+  %y = nn.neg %w : tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+func.func @two_groups() -> (tensor<64xf32> {nn.name = "y2"}, tensor<64xf32> {nn.name = "y3"}) {
+  %a = nn.read @a : tensor<32xf32>
+  %b = nn.read @b : tensor<32xf32>
+  %v = nn.concat %a, %b dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
+  %w = nn.concat %b, %a dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
+  %y = nn.neg %v : tensor<64xf32>
+  %z = nn.neg %w : tensor<64xf32>
+  return %y, %z : tensor<64xf32>, tensor<64xf32>
+}
+func.func @roles() -> (tensor<64xf32> {nn.name = "y4"}) {
+  %a = nn.read @a : tensor<32xf32>
+  %c = nn.read @c : tensor<32xf32>
+  %w = nn.concat %a, %c dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
+  %y = nn.neg %w : tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+func.func @changed(%x: tensor<32xf32> {nn.name = "x"}) -> (tensor<64xf32> {nn.name = "y5"}) {
+  %c = nn.read @c : tensor<32xf32>
+  %d = nn.read @d : tensor<32xf32>
+  %w = nn.concat %c, %d dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
+  %n = nn.neg %x : tensor<32xf32>
+  nn.write @c, %n : tensor<32xf32>
+  %y = nn.neg %w : tensor<64xf32>
+  return %y : tensor<64xf32>
+}

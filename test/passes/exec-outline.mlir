@@ -422,3 +422,43 @@ module attributes {exec.arena_bytes = 128 : i64, exec.persistent_bytes = 64 : i6
     exec.copy on compute (%c : memref<16xf32>) outs(%x : memref<16xf32>) {step = 3, nn.module = "layers.1"}
   }
 }
+
+// -----
+
+// Ranges that are read as one are one buffer of a block, and another than the first
+// of them alone.
+// CHECK-LABEL: exec.func @adjacent_block_0
+// CHECK-NEXT: ^bb0(%[[ALL:.*]]: memref<32xf32>, %[[H:.*]]: memref<32xf32>, %[[ONE:.*]]: memref<16xf32>, %[[L:.*]]: memref<16xf32>):
+// CHECK-NEXT: exec.copy on compute(%[[ALL]] : memref<32xf32>) outs(%[[H]]
+// CHECK-NEXT: exec.copy on compute(%[[ONE]] : memref<16xf32>) outs(%[[L]]
+// CHECK-NEXT: %[[HIGH:.*]] = exec.view %[[ALL]][16] :
+// CHECK-NEXT: exec.copy on compute(%[[HIGH]] : memref<16xf32>) outs(%[[L]]
+// CHECK-LABEL: exec.program @adjacent
+// CHECK: exec.call @adjacent_block_0(%a, %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: exec.call @adjacent_block_0(%c, %{{.*}}, %{{.*}}, %{{.*}})
+// NAMES-LABEL: exec.func @adjacent_block_0
+// DEFAULT-LABEL: exec.program @adjacent
+module attributes {exec.persistent_bytes = 256 : i64, exec.arena_bytes = 640 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<16xf32> role parameter at 64
+  exec.range @c : memref<16xf32> role parameter at 128
+  exec.range @d : memref<16xf32> role parameter at 192
+  exec.program @adjacent arena 640 attributes {exec.reads = ["a", "b", "c", "d"], exec.writes = []} {
+    %a = exec.get @a adjacent [@b] : memref<32xf32>
+    %c = exec.get @c adjacent [@d] : memref<32xf32>
+    %a0 = exec.get @a : memref<16xf32>
+    %c0 = exec.get @c : memref<16xf32>
+    %b = exec.view %a[16] : memref<32xf32> to memref<16xf32>
+    %d = exec.view %c[16] : memref<32xf32> to memref<16xf32>
+    %h0 = exec.alloc at 256 "h0" : memref<32xf32>
+    %l0 = exec.alloc at 384 "l0" : memref<16xf32>
+    exec.copy on compute (%a : memref<32xf32>) outs(%h0 : memref<32xf32>) {step = 1}
+    exec.copy on compute (%a0 : memref<16xf32>) outs(%l0 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%b : memref<16xf32>) outs(%l0 : memref<16xf32>) {step = 3}
+    %h1 = exec.alloc at 448 "h1" : memref<32xf32>
+    %l1 = exec.alloc at 576 "l1" : memref<16xf32>
+    exec.copy on compute (%c : memref<32xf32>) outs(%h1 : memref<32xf32>) {step = 1}
+    exec.copy on compute (%c0 : memref<16xf32>) outs(%l1 : memref<16xf32>) {step = 2}
+    exec.copy on compute (%d : memref<16xf32>) outs(%l1 : memref<16xf32>) {step = 3}
+  }
+}

@@ -237,3 +237,52 @@ exec.program @activations_are_too_large {
   %v = exec.view %a[0] : memref<64xf32> to memref<4xf32>
   exec.copy on compute (%x : memref<4xf32>) outs(%v : memref<4xf32>)
 }
+
+// -----
+
+// Ranges that no arena has side by side.
+
+exec.range @a : memref<4xf32> role parameter
+exec.range @b : memref<4xf32> role parameter
+exec.program @gap {
+  // expected-error @below {{reads @b after @a, but that has 16 bytes, and ranges begin at multiples of 64}}
+  %a = exec.get @a adjacent [@b] : memref<8xf32>
+  exec.copy on compute (%a : memref<8xf32>) outs(%a : memref<8xf32>)
+}
+
+// -----
+
+exec.range @a : memref<16xf32> role parameter
+exec.range @b : memref<16xf32> role parameter
+exec.range @c : memref<16xf32> role parameter
+exec.program @two_after_one {
+  %a = exec.get @a adjacent [@b] : memref<32xf32>
+  // expected-error @below {{reads @c after @a, but @b follows that already}}
+  %c = exec.get @a adjacent [@c] : memref<32xf32>
+  exec.copy on compute (%a : memref<32xf32>) outs(%c : memref<32xf32>)
+}
+
+// -----
+
+exec.range @a : memref<16xf32> role parameter
+exec.range @b : memref<16xf32> role parameter
+exec.range @c : memref<16xf32> role parameter
+exec.program @one_after_two {
+  %a = exec.get @a adjacent [@b] : memref<32xf32>
+  // expected-error @below {{reads @b after @c, but it follows @a already}}
+  %c = exec.get @c adjacent [@b] : memref<32xf32>
+  exec.copy on compute (%a : memref<32xf32>) outs(%c : memref<32xf32>)
+}
+
+// -----
+
+exec.range @a : memref<16xf32> role parameter
+exec.range @b : memref<16xf32> role parameter
+exec.range @c : memref<16xf32> role parameter
+exec.program @ring {
+  %a = exec.get @a adjacent [@b, @c] : memref<48xf32>
+  // expected-error @below {{reads @a after @c, but that follows it already}}
+  %c = exec.get @c adjacent [@a] : memref<32xf32>
+  %b = exec.view %a[0] : memref<48xf32> to memref<32xf32>
+  exec.copy on compute (%b : memref<32xf32>) outs(%c : memref<32xf32>)
+}

@@ -224,3 +224,37 @@ exec.program @blocks_are_one_buffer {
   exec.copy on compute (%b : memref<16xf32>) outs(%w : memref<16xf32>)
   exec.copy on compute (%c : memref<16xf32>) outs(%w : memref<16xf32>)
 }
+
+// -----
+
+// Ranges that work reads as one lie without a gap, whatever stands between them in
+// the text: @q, @k, @v, then @w and @u after each other, which two programs ask for.
+// CHECK: module attributes {exec.arena_bytes = 512 : i64, exec.persistent_bytes = 384 : i64}
+// CHECK-DAG: exec.range @w {{.*}} at 192
+// CHECK-DAG: exec.range @q {{.*}} at 0
+// CHECK-DAG: exec.range @v {{.*}} at 128
+// CHECK-DAG: exec.range @k {{.*}} at 64
+// CHECK-DAG: exec.range @u {{.*}} at 256
+// CHECK-DAG: exec.range @y {{.*}} at 320
+exec.range @v : memref<4xf32> role parameter
+exec.range @q : memref<16xf32> role parameter
+exec.range @w : memref<16xf32> role parameter
+exec.range @k : memref<4x4xf32> role parameter
+exec.range @u : memref<16xf32> role parameter
+exec.range @y : memref<16xf32> role output
+exec.program @first {
+  %w = exec.get @w adjacent [@u] : memref<32xf32>
+  %q = exec.get @q adjacent [@k, @v] : memref<36xf32>
+  %y = exec.get @y : memref<16xf32>
+  %a = exec.view %q[16] : memref<36xf32> to memref<16xf32>
+  %b = exec.view %w[16] : memref<32xf32> to memref<16xf32>
+  exec.copy on compute (%a : memref<16xf32>) outs(%y : memref<16xf32>)
+  exec.copy on compute (%b : memref<16xf32>) outs(%y : memref<16xf32>)
+}
+exec.program @second {
+  %q = exec.get @q adjacent [@k] : memref<32xf32>
+  %y = exec.alloc "y" : memref<32xf32>
+  %z = exec.view %y[0] : memref<32xf32> to memref<16xf32>
+  %a = exec.view %q[0] : memref<32xf32> to memref<16xf32>
+  exec.copy on compute (%a : memref<16xf32>) outs(%z : memref<16xf32>)
+}

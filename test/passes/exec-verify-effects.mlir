@@ -277,3 +277,43 @@ module attributes {exec.persistent_bytes = 0 : i64, exec.arena_bytes = 0 : i64} 
     }
   }
 }
+
+// -----
+
+// Work that reads two ranges as one reads both, in a function too: one that is not
+// stated is found.
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<16xf32> role parameter at 64
+  exec.range @y : memref<16xf32> role output at 128
+  exec.func @f {
+  ^bb0(%all: memref<32xf32>, %out: memref<32xf32>):
+    exec.copy on compute (%all : memref<32xf32>) outs(%out : memref<32xf32>)
+  }
+  exec.program @reads_both arena 320 attributes {exec.outputs = ["y"], exec.reads = ["a", "b"], exec.writes = ["y"]} {
+    %all = exec.get @a adjacent [@b] : memref<32xf32>
+    %y = exec.get @y : memref<16xf32>
+    %t = exec.alloc at 192 : memref<32xf32>
+    exec.call @f(%all, %t) events [] : memref<32xf32>, memref<32xf32>
+    %half = exec.view %t[16] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%half : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<16xf32> role parameter at 64
+  exec.range @y : memref<16xf32> role output at 128
+  exec.program @hides_the_second arena 320 attributes {exec.outputs = ["y"], exec.reads = ["a"], exec.writes = ["y"]} {
+    %all = exec.get @a adjacent [@b] : memref<32xf32>
+    %y = exec.get @y : memref<16xf32>
+    %t = exec.alloc at 192 : memref<32xf32>
+    // expected-error @below {{@b}}
+    exec.copy on compute (%all : memref<32xf32>) outs(%t : memref<32xf32>)
+    %half = exec.view %t[16] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%half : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+}

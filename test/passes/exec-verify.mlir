@@ -321,3 +321,22 @@ module attributes {exec.persistent_bytes = 64 : i64, exec.arena_bytes = 128 : i6
   // expected-error @below {{ends at byte 192, but the arena has 128}}
   exec.range @output_outside_the_arena : memref<16xf32> role output at 128
 }
+
+// -----
+
+// Several ranges are read as one, and written each by itself.
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i64} {
+  exec.range @a : memref<16xf32> role parameter at 0
+  exec.range @b : memref<16xf32> role parameter at 64
+  exec.range @c : memref<16xf32> role buffer at 128
+  exec.program @writes_ranges_as_one arena 192 {
+    %c = exec.get @c : memref<16xf32>
+    %all = exec.get @a adjacent [@b] : memref<32xf32>
+    %b = exec.view %all[16] : memref<32xf32> to memref<16xf32>
+    %middle = exec.view %all[8] : memref<32xf32> to memref<16xf32>
+    exec.copy on compute (%c : memref<16xf32>) outs(%b : memref<16xf32>)
+    // expected-error @below {{writes @a and @b as one; several ranges are only read so}}
+    exec.copy on compute (%c : memref<16xf32>) outs(%middle : memref<16xf32>)
+  }
+}

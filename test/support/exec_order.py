@@ -55,9 +55,11 @@ class Issue:
             begin = source.begin + value.offset * text.ELEMENT_BYTES[element]
             place = Access(source.buffer, begin, begin + text.bytes_of(value.kind))
         elif isinstance(value, text.Get):
-            entry = self.module.ranges[value.range]
-            place = Access("@" + entry.name, entry.offset,
-                           entry.offset + text.bytes_of(entry.kind))
+            ranges = [self.module.ranges[name] for name in value.ranges]
+            check_get(value, ranges)
+            begin = ranges[0].offset
+            place = Access(" ".join("@" + name for name in value.ranges),
+                           begin, begin + text.bytes_of(value.kind))
         else:
             # An interval of a function is a new one in every call.
             owner = (block.name, self.calls if block.op == "func" else 0, name)
@@ -65,11 +67,28 @@ class Issue:
         known[name] = place
         return place
 
+    def _parts(self, place):
+        """A place in several ranges is an access of each, in order."""
+        if not isinstance(place.buffer, str) or " " not in place.buffer:
+            return [place]
+        parts = []
+        for name in place.buffer.split():
+            entry = self.module.ranges[name[1:]]
+            begin = max(entry.offset, place.begin)
+            end = min(entry.offset + text.bytes_of(entry.kind), place.end)
+            if begin < end:
+                parts.append(Access(name, begin, end))
+        return parts
+
     def _walk(self, block, arguments, events):
         known, kinds = {}, block.kinds()
 
         def places(names):
             return [self._place(block, name, arguments, known) for name in names]
+
+        def accesses(names):
+            each = [self._parts(place) for place in places(names)]
+            return [parts[0] for parts in each] + [part for parts in each for part in parts[1:]]
 
         for op in block.body:
             if isinstance(op, text.Event):
@@ -93,8 +112,9 @@ class Issue:
                     require(all(place.begin % alignment_of(self.module) == 0
                                 for place in places([*op.ins, *op.outs, *op.scratch])),
                             "an operand of a library is not aligned")
-                self.issued.append(Issued(op, op.stream, places(op.ins), places(op.outs),
-                                          places(op.scratch), -1))
+                reads, writes = accesses(op.ins), accesses(op.outs)
+                require(len(writes) == len(op.outs), "a write to several ranges as one")
+                self.issued.append(Issued(op, op.stream, reads, writes, places(op.scratch), -1))
 
     def _check_form(self, op, kinds):
         """What an operation demands of its own operands."""
@@ -117,6 +137,22 @@ class Issue:
             needed = workspaces_of(op, kinds, ranks)
             require(len(spaces) == len(needed), "the number of workspaces")
             require(all(map(int.__ge__, spaces, needed)), "a workspace is too small")
+
+
+def check_get(value, ranges):
+    """One range has the type; several lie without a gap and have its elements."""
+    if len(ranges) == 1:
+        return require(ranges[0].kind == value.kind, "a range of another type")
+    require(len(set(value.ranges)) == len(ranges), "a range twice")
+    end = ranges[0].offset
+    for entry in ranges:
+        require(entry.offset == end, "a gap between ranges that are read as one")
+        require(text.elements(entry.kind)[1] == text.elements(value.kind)[1],
+                "ranges of several types")
+        require(entry.role == ranges[0].role != "output", "ranges of several roles")
+        end += text.bytes_of(entry.kind)
+    return require(end == ranges[0].offset + text.bytes_of(value.kind) and
+                   len(text.shape(value.kind)[0]) == 1, "ranges of another size")
 
 
 def result_of(what, kind, ranks):

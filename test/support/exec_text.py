@@ -13,7 +13,7 @@ ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i8": 1, "i32": 4, "i64": 8}
 
 _TYPE = re.compile(r"memref<((?:\d+x)*)(\w+)>$")
 _RANGE = re.compile(r"\s*exec\.range @(\S+) : (\S+) role (\w+) at (\d+)(.*)$")
-_GET = re.compile(r"%(\S+) = exec\.get @(\S+) : (\S+)$")
+_GET = re.compile(r"%(\S+) = exec\.get @(\S+)(?: adjacent \[(.*?)\])? : (\S+)$")
 _ALLOC = re.compile(r"%(\S+) = exec\.alloc at (\d+)(?: \"[^\"]*\")? : (\S+)$")
 _VIEW = re.compile(r"%(\S+) = exec\.view %(\S+)\[(-?\d+)\] : (\S+) to (\S+)$")
 _EVENT = re.compile(r"exec\.(record|wait) (-?\d+) on (\w+)$")
@@ -76,11 +76,16 @@ class Range:
 
 
 class Get:
-    def __init__(self, name, range_name, kind):
-        self.name, self.range, self.kind = name, range_name, kind
+    """`ranges` are the names of those that it gives, side by side."""
+
+    def __init__(self, name, first, others, kind):
+        self.name, self.kind = name, kind
+        self.ranges = [first, *re.findall(r"@([^\s,]+)", others or "")]
 
     def text(self):
-        return f"%{self.name} = exec.get @{self.range} : {self.kind}"
+        first, *others = self.ranges
+        adjacent = f" adjacent [{', '.join('@' + name for name in others)}]" if others else ""
+        return f"%{self.name} = exec.get @{first}{adjacent} : {self.kind}"
 
 
 class Alloc:

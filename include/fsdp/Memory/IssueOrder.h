@@ -33,10 +33,14 @@ public:
   /// no offset yet.
   std::optional<ByteSpan> spanOf(mlir::Value buffer) const;
 
-  /// The range that an exec.get names.
+  /// The first range that an exec.get names.
   exec::RangeOp rangeOf(exec::GetOp get) const {
     return rangeOf(get.getRangeAttr().getAttr());
   }
+  /// The ranges that have bytes [`bytes.begin`, `bytes.end`) of an exec.get, in
+  /// order, with these bytes of each from its start. At least one.
+  llvm::SmallVector<std::pair<exec::RangeOp, ByteSpan>, 1>
+  partsOf(exec::GetOp get, ByteSpan bytes) const;
   /// The range of this name, or null.
   exec::RangeOp rangeOf(mlir::StringAttr name) const {
     return ranges.lookup(name);
@@ -63,6 +67,8 @@ struct IssuedOp {
   mlir::Operation *op = nullptr;
   /// The call that it belongs to, if any.
   exec::CallOp call;
+  /// One of each operand, in order. What reads several ranges as one has here
+  /// the first, and the others after all.
   llvm::SmallVector<IssuedAccess, 4> reads;
   llvm::SmallVector<IssuedAccess, 2> writes;
   /// Of a record or wait: the number in the program.

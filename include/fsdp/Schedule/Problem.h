@@ -69,8 +69,10 @@ enum OpFlag : uint16_t {
   kCanRecompute = 256, ///< A plan may decide to compute it again.
   kRegathered = 512,   ///< Of a Work: from its result the backward pass gathers
                        ///< its operand again, as `detail` says.
+  kAdjacent = 1024,    ///< Of a Join: its parts are tensors of the model that
+                       ///< lie side by side, so that they are its result.
 };
-inline constexpr int kOpFlags = 10;
+inline constexpr int kOpFlags = 11;
 
 struct Op {
   OpKind kind = OpKind::Work;

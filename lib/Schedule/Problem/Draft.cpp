@@ -130,6 +130,16 @@ bool Draft::hasUses(Id node) const {
   return false;
 }
 
+bool Draft::isReadByLibrary(Id value) const {
+  for (Id use = values[value].first; use != kNone; use = uses[use].next) {
+    Id user = uses[use].node;
+    if (isAlias(user) ? isReadByLibrary(resultOf(user, 0))
+                      : is(user, kReadByLibrary))
+      return true;
+  }
+  return false;
+}
+
 Id Draft::firstUser(Id node) const {
   Id found = kNone;
   const Span &span = nodes[node].results;

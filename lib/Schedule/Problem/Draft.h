@@ -197,6 +197,9 @@ public:
   }
   int64_t bytesOf(Id value) const { return values[value].bytes; }
   bool hasUses(Id node) const;
+  /// Whether one of the ops that read the value, or an alias of it, is a
+  /// library's.
+  bool isReadByLibrary(Id value) const;
   /// The first op that uses what `node` gives; kNone if none does.
   Id firstUser(Id node) const;
   /// The ops that a collective's node stands for, until nodes are added.

@@ -294,20 +294,22 @@ private:
     Place source = {kRange | draft.stateOf(node), 0};
     held[value] = source;
     // The value is the one of this place; an update must not show through.
-    if (isUsedAfterUpdate(node))
+    if (isUsedAfterUpdate(value, draft.stateOf(node)))
       copy(source, output(value, node), draft.bytesOf(value));
   }
 
-  bool isUsedAfterUpdate(Id read) {
-    Id number = updatesOf[draft.stateOf(read)].first;
-    while (number != kNone && !draft.isBefore(read, updates[number].node))
+  /// Whether `value`, which is what the tensor `name` holds where it is
+  /// defined, is used after that changes.
+  bool isUsedAfterUpdate(Id value, Id name) {
+    Id number = updatesOf[name].first, def = draft.values[value].def;
+    while (number != kNone && !draft.isBefore(def, updates[number].node))
       number = updates[number].next;
     if (number == kNone)
       return false;
     Id update = updates[number].node;
-    aliases.assign(1, draft.resultOf(read, 0));
+    aliases.assign(1, value);
     while (!aliases.empty()) {
-      Id value = aliases.back();
+      value = aliases.back();
       aliases.pop_back();
       for (Id use = draft.values[value].first; use != kNone;
            use = draft.uses[use].next) {
@@ -322,25 +324,12 @@ private:
     return false;
   }
 
-  bool isReadByLibrary(Id value) const {
-    for (Id use = draft.values[value].first; use != kNone;
-         use = draft.uses[use].next) {
-      Id user = draft.uses[use].node;
-      bool reads = draft.isAlias(user)
-                       ? isReadByLibrary(draft.resultOf(user, 0))
-                       : draft.is(user, kReadByLibrary);
-      if (reads)
-        return true;
-    }
-    return false;
-  }
-
   void lowerBox(Id node) {
     Id value = draft.resultOf(node, 0);
     Place from = placeOf(draft.operandOf(node, 0));
     int64_t offset = draft.op(node).detail;
     bool isAligned = (from.begin + offset) % target->alignment == 0;
-    if (offset >= 0 && (isAligned || !isReadByLibrary(value)))
+    if (offset >= 0 && (isAligned || !draft.isReadByLibrary(value)))
       held[value] = {from.root, from.begin + offset};
     else
       copy(from, output(value, node), draft.bytesOf(value));
@@ -353,7 +342,24 @@ private:
     copy(from, to, draft.bytesOf(value));
   }
 
+  /// Whether its parts are where the tensors of the model are, and stay. One
+  /// that changed since it was read was copied there.
+  bool isAdjacent(Id node) {
+    Id value = draft.resultOf(node, 0);
+    bool is = draft.is(node, kAdjacent) && destinationOf[value] == kNone;
+    for (Id i = 0; is && i < draft.nodes[node].uses.count; ++i) {
+      Id root = held[draft.operandOf(node, i)].root;
+      is = root >= kRange && root < kGradientRange &&
+           !isUsedAfterUpdate(value, root & ~kRange);
+    }
+    return is;
+  }
+
   void lowerJoin(Id node) {
+    if (isAdjacent(node)) {
+      held[draft.resultOf(node, 0)] = held[draft.operandOf(node, 0)];
+      return;
+    }
     Place to = placeOnce(draft.resultOf(node, 0), node);
     bool isContiguous = draft.op(node).is(kContiguous);
     int64_t position = 0;

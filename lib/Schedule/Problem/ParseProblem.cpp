@@ -451,9 +451,11 @@ private:
         fail("'op " + std::string(kKindWords[unsigned(op.kind)]) + "' has " +
              what);
     };
+    Id operands = op.operands.count, results = op.results.count;
     require(!op.is(kRegathered) || op.kind == OpKind::Work,
             "the flag 'regathered', which is of 'op work'");
-    Id operands = op.operands.count, results = op.results.count;
+    require(!op.is(kAdjacent) || (op.kind == OpKind::Join && operands > 0),
+            "the flag 'adjacent', which is of 'op join' with operands");
     switch (op.kind) {
     case OpKind::Constant:
       return require(operands == 0 && results == 1,

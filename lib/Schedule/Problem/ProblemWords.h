@@ -16,8 +16,9 @@ inline constexpr std::string_view kKindWords[] = {
 static_assert(std::size(kKindWords) == kOpKinds);
 
 inline constexpr std::string_view kFlagWords[] = {
-    "addressed", "pure",    "moves",      "cloned",       "movable",
-    "aligned",   "narrows", "contiguous", "recomputable", "regathered"};
+    "addressed",    "pure",       "moves",   "cloned",
+    "movable",      "aligned",    "narrows", "contiguous",
+    "recomputable", "regathered", "adjacent"};
 static_assert(std::size(kFlagWords) == kOpFlags);
 
 inline constexpr std::string_view kAccessWords[] = {"element", "row", "column",

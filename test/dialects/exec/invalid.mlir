@@ -49,6 +49,93 @@ exec.program @p {
 
 // -----
 
+// get 1: no range after it
+exec.range @w : memref<4xf32> role parameter
+exec.program @p {
+  // expected-error @below {{refers to @v, but no exec.range is named so}}
+  %w = exec.get @w adjacent [@v] : memref<8xf32>
+}
+
+// -----
+
+// get 2: an empty list
+exec.range @w : memref<8xf32> role parameter
+exec.program @p {
+  // expected-error @below {{lists no range beside @w}}
+  %w = exec.get @w adjacent [] : memref<8xf32>
+}
+
+// -----
+
+// get 2: twice
+exec.range @w : memref<4xf32> role parameter
+exec.program @p {
+  // expected-error @below {{reads @w beside others, but lists it twice}}
+  %w = exec.get @w adjacent [@w] : memref<8xf32>
+}
+
+// -----
+
+// get 2: an output
+exec.range @w : memref<4xf32> role output
+exec.range @v : memref<4xf32> role output
+exec.program @p {
+  // expected-error @below {{reads @w beside others, but it is an output, which may lie where buffers are}}
+  %w = exec.get @w adjacent [@v] : memref<8xf32>
+}
+
+// -----
+
+// get 2: another role
+exec.range @w : memref<4xf32> role parameter
+exec.range @v : memref<4xf32> role state
+exec.program @p {
+  // expected-error @below {{reads @v beside others, but its role is state, and that of @w parameter}}
+  %w = exec.get @w adjacent [@v] : memref<8xf32>
+}
+
+// -----
+
+// get 2: another element type
+exec.range @w : memref<4xf32> role parameter
+exec.range @v : memref<4xbf16> role parameter
+exec.program @p {
+  // expected-error @below {{reads @v beside others, but it has type 'memref<4xbf16>', the result 'memref<8xf32>'}}
+  %w = exec.get @w adjacent [@v] : memref<8xf32>
+}
+
+// -----
+
+// get 2: another number of elements
+exec.range @w : memref<4xf32> role parameter
+exec.range @v : memref<4xf32> role parameter
+exec.program @p {
+  // expected-error @below {{gives 'memref<9xf32>', but its 2 ranges have 8 elements, in one dimension}}
+  %w = exec.get @w adjacent [@v] : memref<9xf32>
+}
+
+// -----
+
+// get 2: two dimensions
+exec.range @w : memref<4xf32> role parameter
+exec.range @v : memref<4xf32> role parameter
+exec.program @p {
+  // expected-error @below {{gives 'memref<2x4xf32>', but its 2 ranges have 8 elements, in one dimension}}
+  %w = exec.get @w adjacent [@v] : memref<2x4xf32>
+}
+
+// -----
+
+// get 3
+exec.range @w : memref<16xf32> role parameter at 0
+exec.range @v : memref<4xf32> role parameter at 128
+exec.program @p {
+  // expected-error @below {{reads @v beside others, but it begins at byte 128, and @w ends at byte 64}}
+  %w = exec.get @w adjacent [@v] : memref<20xf32>
+}
+
+// -----
+
 // view 1
 exec.program @p {
   %a = exec.alloc : memref<4xf32>

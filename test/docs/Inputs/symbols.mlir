@@ -18,6 +18,7 @@ nn.parameter @layers.3.norm.bias : tensor<7xf32> init #nn.zeros
 
 // exec
 exec.range @w : memref<4x8xf32> role parameter
+exec.range @v : memref<4x8xf32> role parameter
 exec.range @tokens : memref<2x256xi32> role input
 exec.range @loss : memref<f32> role output
 exec.kernel @silu over(4, 8) access [element, element] outputs 1 {

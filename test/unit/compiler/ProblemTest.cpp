@@ -200,6 +200,17 @@ TEST(Problem, OrderAndLiveBytesAreTheCompilers) {
             {std::string("sums over rows, ") + family + ", " + mesh,
              small(3, false, family), mesh, 1, 64, ParamDtype::BFloat16,
              ShardMode::Auto, microbatches, 1, "test"});
+  // Weights that a rank stores whole, side by side.
+  for (ParamDtype type : {ParamDtype::BFloat16, ParamDtype::Float32})
+    for (const char *mesh : {"dp_shard=4", "dp_shard=2,tp=2:tensor"})
+      for (int64_t microbatches : {1, 2}) {
+        settings.push_back({std::string("wide, replicate, ") + mesh,
+                            small(3, false), mesh, 1, 64, type,
+                            ShardMode::Replicate, microbatches, 1,
+                            microbatches == 1 ? "cuda" : "test"});
+        settings.back().compile.wideProducts = true;
+        settings.back().compile.computeCopy = true;
+      }
   int applied = 0;
   for (auto [seed, setting] : llvm::enumerate(settings))
     applied += tryPlans(setting, seed, 20, 5);
