@@ -37,10 +37,10 @@ def ExecLower : Pass<"exec-lower", "::mlir::ModuleOp"> {
       `exec.target` and `exec.threads` of the module name the target and the threads of these workspaces.
     - Reshapes, contiguous slices and nn.recompute_from become views. A result is written to its final place,
       without a copy. So are the parts of an nn.concat that lie one after another in it.
-    - Parameters, or buffers, whose whole values are such parts lie side by side, and the nn.concat is an exec.get
-      of all of them (`adjacent`). They are of one role, and all but the last have a multiple of the bytes that the
-      target aligns ranges to. A tensor is in one such group, the first that a program needs. Parts that change
-      before the last use of the result are copied.
+    - Parameters, or buffers, whose whole values are such parts lie side by side if only matrix products read the
+      result. The nn.concat is then an exec.get of all of them (`adjacent`). They are of one role, and all but the
+      last have a multiple of the bytes that the target aligns ranges to. A tensor is in one such group, the first
+      that a program needs. Parts that change before the last use of the result are copied.
     - A collective inside fsdp.async runs on the gather or the reduce stream and returns a token, which is
       awaited where fsdp.await stood. Other collectives run on the compute stream. An fsdp.await inside
       fsdp.async becomes nothing: the stream runs in order.
@@ -223,7 +223,8 @@ def VerifyExec : Pass<"exec-verify", "::mlir::ModuleOp"> {
     These rules use the following definitions:
 
     - A buffer is transient or a range, not a span of bytes. Two transient buffers at one place are two
-      buffers, and one of an exec.func is another buffer in each call.
+      buffers, and one of an exec.func is another buffer in each call. Work that reads several ranges as one
+      (`adjacent` of exec.get) reads each of them. No work writes several as one.
     - Parameters, state, buffers and inputs are valid when a program starts, and so is a gradient that another
       program of the module states to write. An output is invalid until the program has written it.
     - A program produces a range if it writes it, does not read it and does not clear it. A range that all its

@@ -172,7 +172,7 @@ static void printAccesses(OpAsmPrinter &printer, Operation *,
 }
 
 //===----------------------------------------------------------------------===//
-// Names of values in the text
+// Several ranges as one
 //===----------------------------------------------------------------------===//
 
 void GetOp::build(OpBuilder &builder, OperationState &state, MemRefType type,
@@ -193,6 +193,10 @@ SmallVector<StringAttr> GetOp::getRanges() {
       names.push_back(name.getAttr());
   return names;
 }
+
+//===----------------------------------------------------------------------===//
+// Names of values in the text
+//===----------------------------------------------------------------------===//
 
 void GetOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getRange());

@@ -133,7 +133,8 @@ def Exec_GetOp : Exec_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInt
 
     Constraints: 1. the ranges exist; a single one has this type; 2. `adjacent` is not empty; several are
     distinct, of one role that is not `output`, and the result has one dimension, their element type and as many
-    elements as they have together; 3. each begins where the one before it ends, once they have offsets.
+    elements as they have together; 3. all of them have offsets or none; each then begins where the one before it
+    ends; 4. work only reads several as one (exec-verify).
   }];
   let arguments = (ins FlatSymbolRefAttr:$range, OptionalAttr<FlatSymbolRefArrayAttr>:$adjacent);
   let results = (outs Exec_Buffer:$result);

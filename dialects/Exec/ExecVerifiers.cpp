@@ -110,7 +110,11 @@ static LogicalResult verifyAdjacent(GetOp get, ArrayRef<RangeOp> ranges) {
     if (type.getElementType() != whole.getElementType())
       return error() << "it has type " << type << ", the result " << whole;
     elements += type.getNumElements();
-    if (before && before.getOffset() && range.getOffset()) {
+    if (before &&
+        before.getOffset().has_value() != range.getOffset().has_value())
+      return error() << "only one of it and @" << before.getSymName()
+                     << " has an offset";
+    if (before && range.getOffset()) {
       int64_t end = *before.getOffset() + bytesOf(before.getMemRefType());
       if (int64_t(*range.getOffset()) != end)
         return error() << "it begins at byte " << *range.getOffset()

@@ -9,15 +9,25 @@ using namespace fsdp::nn;
 
 /// The read whose whole value `value` is, or null.
 static ReadOp wholeRead(Value value) {
-  Type type = value.getType();
   while (Operation *op = value.getDefiningOp()) {
     if (auto read = dyn_cast<ReadOp>(op))
-      return read.getType() == type ? read : ReadOp();
+      return read;
     if (!isa<RecomputeFromOp>(op))
       break;
     value = op->getOperand(cast<OpResult>(value).getResultNumber());
   }
   return {};
+}
+
+static bool isReadByProductsAlone(Value value) {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUses(), [](OpOperand &use) {
+           Operation *user = use.getOwner();
+           return isa<RecomputeFromOp>(user)
+                      ? isReadByProductsAlone(
+                            user->getResult(use.getOperandNumber()))
+                      : user->hasTrait<MatrixProduct>();
+         });
 }
 
 /// Whether a rank stores the two alike: as parameters, or as buffers of one
@@ -31,7 +41,8 @@ static bool areAlike(Operation *a, Operation *b) {
 /// What `op` would read as one; none if anything is in the way.
 static std::optional<AdjacentGroup> groupFor(ConcatOp op, SymbolTable &symbols,
                                              int64_t alignment) {
-  if (!hasContiguousParts(op) || op.getInputs().size() < 2)
+  if (!hasContiguousParts(op) || op.getInputs().size() < 2 ||
+      !isReadByProductsAlone(op.getResult()))
     return std::nullopt;
   AdjacentGroup group;
   Operation *first = nullptr;

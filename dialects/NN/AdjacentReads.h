@@ -16,11 +16,15 @@ struct AdjacentGroup {
   int64_t elements = 0;
 };
 
-/// The groups of a module's programs: the operands of an nn.concat whose parts
-/// lie one after another, if all of them are whole values of parameters or
-/// buffers that nothing keeps from being neighbours. They are of one kind, all
-/// but the last have a multiple of `alignment` bytes, and none is in another
-/// group already: the first that needs it has it.
+/// The groups of a module's programs: the operands of an nn.concat that only
+/// matrix products read and whose parts lie one after another, if all of them
+/// are whole values of parameters or buffers that nothing keeps from being
+/// neighbours. They are of one kind, all but the last have a multiple of
+/// `alignment` bytes, and none is in another group already: the first that
+/// needs it has it.
+///
+/// Other readers could take a part of the whole that lies in two tensors, and
+/// write it to one of them.
 class AdjacentReads {
 public:
   AdjacentReads(mlir::ModuleOp module, int64_t alignment);

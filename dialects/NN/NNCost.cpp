@@ -122,7 +122,8 @@ int64_t SliceOp::getBytes() {
 }
 
 // Parts that follow each other are produced where they end, but those that lie
-// somewhere already.
+// somewhere already. Which of these lie side by side is the module's to say
+// (AdjacentReads).
 int64_t ConcatOp::getBytes() {
   if (!hasContiguousParts(*this))
     return bytesOfOperandsAndResults(*this);

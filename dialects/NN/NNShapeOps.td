@@ -91,7 +91,8 @@ def NN_PadOp : NN_PureOp<"pad", [NN_Differentiable, NN_MovesElements]> {
 def NN_ConcatOp : NN_PureOp<"concat", [NN_Differentiable, NN_MovesElements], NN_OwnBytes> {
   let summary = "Joins tensors along one dimension";
   let prose = [{
-    Free where parts lie one after another and their ops can as well produce them there.
+    Free where parts lie one after another and their ops can as well produce them there, or where they are whole
+    parameters or buffers and only matrix products read the result (exec-lower).
 
     Example: `%c = nn.concat %a, %b dim 1 : tensor<4x2xf32>, tensor<4x6xf32> to tensor<4x8xf32>`
 

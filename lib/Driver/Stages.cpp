@@ -425,8 +425,9 @@ llvm::Error Compilation::write() {
         [&](llvm::raw_ostream &os) { os << problem::print(*problem); });
   }
   case Stage::Costs:
-    return print(
-        [&](llvm::raw_ostream &os) { schedule::printCosts(*module, os); });
+    return print([&](llvm::raw_ostream &os) {
+      schedule::printCosts(*module, options.pipeline.target, os);
+    });
   case Stage::Exec:
     return print([&](llvm::raw_ostream &os) { os << *module << '\n'; });
   case Stage::Plan: {

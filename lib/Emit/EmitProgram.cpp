@@ -39,12 +39,12 @@ private:
 
   /// The expression of a buffer's address; declares a variable the first time
   /// that a buffer is used.
-  std::string rangeOffset(exec::GetOp get, ByteSpan bytes);
   std::string pointer(Value buffer);
   std::string offset(Value buffer);
   std::string list(ValueRange buffers);
   std::string eventNumber(int64_t event);
   void declareInterval(exec::AllocOp alloc);
+  std::string rangeOffset(exec::GetOp get, ByteSpan bytes);
 
   std::string launch(exec::LaunchOp op);
 
@@ -269,10 +269,12 @@ LogicalResult emit::emitProgram(exec::ProgramOp program, const FileNames &file,
 }
 
 /// What the buffer of a call is called.
-static StringRef labelOf(Value buffer) {
+static StringRef labelOf(Value buffer, const ArenaOffsets &arena) {
   exec::ByteRange range = exec::resolveRange(buffer);
   if (auto get = range.root.getDefiningOp<exec::GetOp>())
-    return get.getRange();
+    return arena.partsOf(get, {range.begin, range.end})
+        .front()
+        .first.getSymName();
   auto alloc = range.root.getDefiningOp<exec::AllocOp>();
   return alloc ? alloc.getLabel().value_or("") : "";
 }
@@ -285,7 +287,7 @@ LogicalResult emit::emitFunc(exec::FuncOp func, exec::CallOp firstCall,
   for (BlockArgument arg : block.getArguments()) {
     StringRef label = locationName(arg.getLoc());
     if (label.empty() && firstCall)
-      label = labelOf(firstCall.getOperands()[arg.getArgNumber()]);
+      label = labelOf(firstCall.getOperands()[arg.getArgNumber()], file.arena);
     bool isName = llvm::any_of(label, llvm::isAlnum) && !nn::isFragment(label);
     labels.push_back(isName ? nn::withoutBlock(label).str() : "buffer");
   }

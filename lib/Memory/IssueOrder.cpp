@@ -31,7 +31,9 @@ ArenaOffsets::partsOf(exec::GetOp get, ByteSpan bytes) const {
   for (StringAttr name : get.getRanges()) {
     exec::RangeOp range = rangeOf(name);
     ByteSpan own{begin, begin + exec::bytesOf(range.getMemRefType())};
-    if (own.overlaps(bytes))
+    // A view without elements is somewhere too.
+    bool isEmpty = bytes.begin == bytes.end && bytes.begin <= own.end;
+    if (own.overlaps(bytes) || (isEmpty && parts.empty()))
       parts.push_back({range,
                        {std::max(own.begin, bytes.begin) - begin,
                         std::min(own.end, bytes.end) - begin}});
@@ -62,8 +64,8 @@ private:
     ByteSpan bytes; ///< From its start.
   };
   Place placeOf(Value value) const;
-  FailureOr<SmallVector<IssuedAccess, 1>> accessesOf(Operation *op,
-                                                     Value value);
+  FailureOr<SmallVector<IssuedAccess, 1>> accessesOf(Operation *op, Value value,
+                                                     unsigned operand);
   int64_t idOf(Value root, exec::RangeOp range);
 
   const ArenaOffsets &offsets;
@@ -100,8 +102,8 @@ IssueWalker::Place IssueWalker::placeOf(Value value) const {
   return {at->second.root, {base + range.begin, base + range.end}};
 }
 
-FailureOr<SmallVector<IssuedAccess, 1>> IssueWalker::accessesOf(Operation *op,
-                                                                Value value) {
+FailureOr<SmallVector<IssuedAccess, 1>>
+IssueWalker::accessesOf(Operation *op, Value value, unsigned operand) {
   Place place = placeOf(value);
   std::optional<ByteSpan> root = offsets.spanOf(place.root);
   if (!root)
@@ -112,6 +114,7 @@ FailureOr<SmallVector<IssuedAccess, 1>> IssueWalker::accessesOf(Operation *op,
     IssuedAccess &access = accesses.emplace_back();
     access.bytes = {offset + bytes.begin, offset + bytes.end};
     access.range = range;
+    access.operand = operand;
     access.buffer = idOf(place.root, range);
   };
   auto get = place.root.getDefiningOp<exec::GetOp>();
@@ -125,8 +128,8 @@ FailureOr<SmallVector<IssuedAccess, 1>> IssueWalker::accessesOf(Operation *op,
 
 LogicalResult IssueWalker::addReads(IssuedOp &issue) {
   SmallVector<IssuedAccess, 1> others;
-  for (Value value : exec::readsOf(issue.op)) {
-    auto accesses = accessesOf(issue.op, value);
+  for (auto [number, value] : llvm::enumerate(exec::readsOf(issue.op))) {
+    auto accesses = accessesOf(issue.op, value, number);
     if (failed(accesses))
       return failure();
     issue.reads.push_back(accesses->front());
@@ -137,8 +140,8 @@ LogicalResult IssueWalker::addReads(IssuedOp &issue) {
 }
 
 LogicalResult IssueWalker::addWrites(IssuedOp &issue) {
-  for (Value value : exec::writesOf(issue.op)) {
-    auto accesses = accessesOf(issue.op, value);
+  for (auto [number, value] : llvm::enumerate(exec::writesOf(issue.op))) {
+    auto accesses = accessesOf(issue.op, value, number);
     if (failed(accesses))
       return failure();
     if (accesses->size() > 1)

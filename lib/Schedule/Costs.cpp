@@ -2,6 +2,7 @@
 #include "dialects/NN/ModulePath.h"
 #include "fsdp/Memory/Report.h"
 #include "fsdp/Schedule/Program.h"
+#include "fsdp/Target/Target.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
@@ -136,14 +137,17 @@ static void printSteps(ArrayRef<Step> steps, llvm::raw_ostream &os) {
                           step.name);
 }
 
-void fsdp::schedule::printCosts(ModuleOp module, llvm::raw_ostream &os) {
+void fsdp::schedule::printCosts(ModuleOp module, StringRef target,
+                                llvm::raw_ostream &os) {
+  const nn::AdjacentReads adjacent(module,
+                                   rt::findTarget(target.str())->alignment);
   dist::MeshOp mesh;
   for (auto found : module.getOps<dist::MeshOp>())
     mesh = found;
   for (auto program : module.getOps<func::FuncOp>()) {
     if (program.isExternal())
       continue;
-    std::vector<Step> steps = stepsOf(program, mesh);
+    std::vector<Step> steps = stepsOf(program, mesh, adjacent);
     printHead(program.getName(), steps, os);
     printSteps(steps, os);
   }

@@ -1,8 +1,6 @@
 //===- Program.cpp - A schedule as steps with costs -----------------------===//
 #include "fsdp/Schedule/Program.h"
-#include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Placement.h"
-#include "dialects/NN/AdjacentReads.h"
 #include "fsdp/Schedule/Address.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -16,9 +14,10 @@ namespace {
 /// Builds the steps of one program.
 class StepMaker {
 public:
-  StepMaker(func::FuncOp program, dist::MeshOp mesh)
-      : body(program.getBody().front()), mesh(mesh), addresses(body),
-        adjacent(program->getParentOfType<ModuleOp>(), exec::kAlignment) {}
+  StepMaker(func::FuncOp program, dist::MeshOp mesh,
+            const nn::AdjacentReads &adjacent)
+      : body(program.getBody().front()), mesh(mesh), adjacent(adjacent),
+        addresses(body) {}
 
   std::vector<Step> run() {
     for (Operation &op : body)
@@ -169,10 +168,8 @@ private:
 
   Block &body;
   dist::MeshOp mesh;
+  const nn::AdjacentReads &adjacent;
   Addresses addresses;
-  /// Where parts lie side by side already, on targets that align ranges no more
-  /// than they must.
-  const nn::AdjacentReads adjacent;
   std::vector<Step> steps;
   DenseMap<Value, unsigned> makers;
   llvm::StringMap<Accesses> state;
@@ -181,6 +178,7 @@ private:
 } // namespace
 
 std::vector<Step> fsdp::schedule::stepsOf(func::FuncOp program,
-                                          dist::MeshOp mesh) {
-  return StepMaker(program, mesh).run();
+                                          dist::MeshOp mesh,
+                                          const nn::AdjacentReads &adjacent) {
+  return StepMaker(program, mesh, adjacent).run();
 }

@@ -86,9 +86,13 @@ void ProgramLowering::chooseDestinations(nn::ConcatOp op) {
 }
 
 void ProgramLowering::findJoined() {
-  for (auto join : func.front().getOps<nn::ConcatOp>())
-    if (const auto *group = state.getAdjacent().groupOf(join))
+  for (auto join : func.front().getOps<nn::ConcatOp>()) {
+    const nn::AdjacentGroup *group = state.getAdjacent().groupOf(join);
+    if (group && llvm::none_of(group->names, [&](StringAttr name) {
+          return isUsedAfterUpdate(join.getResult(), name);
+        }))
       joined.insert(group);
+  }
 }
 
 Value ProgramLowering::get(const nn::AdjacentGroup &group, Type elementType) {
@@ -102,7 +106,7 @@ Value ProgramLowering::get(const nn::AdjacentGroup &group, Type elementType) {
 
 Value ProgramLowering::adjacentParts(nn::ConcatOp op) {
   const nn::AdjacentGroup *group = state.getAdjacent().groupOf(op);
-  if (!group || destinations.contains(op.getResult()))
+  if (!group || !joined.contains(group))
     return {};
   auto type = cast<RankedTensorType>(op.getType());
   Value whole = get(*group, type.getElementType());

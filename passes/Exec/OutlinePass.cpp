@@ -219,10 +219,14 @@ size_t BlockOutliner::columnOf(SmallVector<Value> values) {
 }
 
 /// What a person calls a buffer.
-static std::string bufferName(Value value) {
-  Operation *op = value.getDefiningOp();
+static std::string bufferName(Value value, const ArenaOffsets &offsets) {
+  exec::ByteRange range = exec::resolveRange(value);
+  Operation *op = range.root.getDefiningOp();
   if (auto get = dyn_cast<exec::GetOp>(op))
-    return get.getRange().str();
+    return exec::RangeOp(
+               offsets.partsOf(get, {range.begin, range.end}).front().first)
+        .getSymName()
+        .str();
   return labelOf(op);
 }
 
@@ -231,7 +235,7 @@ Value BlockOutliner::valueInside(Column &column, Block &body) {
     return column.inside;
   SmallVector<std::string> names;
   for (Value value : column.values)
-    names.push_back(bufferName(exec::resolveRange(value).root));
+    names.push_back(bufferName(value, offsets));
   std::string name = nn::commonName(llvm::to_vector_of<StringRef>(names));
   Value first = column.values.front();
   if (column.isArgument) {

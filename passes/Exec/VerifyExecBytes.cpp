@@ -158,9 +158,10 @@ LogicalResult ByteSweep::checkOperands(const IssuedOp &issue) {
     std::optional<unsigned> inPlace;
     if (!write.isWorkspace)
       inPlace = work.getInPlaceInput(i);
-    for (auto [j, read] : llvm::enumerate(issue.reads)) {
+    for (const IssuedAccess &read : issue.reads) {
       if (!write.bytes.overlaps(read.bytes))
         continue;
+      unsigned j = read.operand;
       bool same = read.buffer == write.buffer && read.bytes == write.bytes;
       if (same && inPlace == j)
         continue;

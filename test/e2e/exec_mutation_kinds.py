@@ -392,14 +392,26 @@ def name_another_range(rng, module):
 
 
 @mutation
-def read_fewer_ranges_as_one(rng, module):
-    """Of ranges that work reads side by side, one is left out or comes first."""
+def read_another_group_as_one(rng, module):
+    """Other ranges that lie side by side, of the same elements."""
     value = choose(rng, [value for block in module.blocks.values()
                          for value in block.values.values()
                          if isinstance(value, Get) and len(value.ranges) > 1])
-    name = value.ranges.pop(rng.randrange(len(value.ranges)))
-    if rng.random() < 0.5:
-        value.ranges.insert(0, name)
+    kinds = [module.ranges[name].kind for name in value.ranges]
+    ranges = sorted(module.ranges.values(), key=lambda entry: entry.offset)
+    groups = [ranges[i:i + len(kinds)] for i in range(len(ranges) - len(kinds) + 1)]
+    value.ranges = choose(rng, [
+        names for names, found in (([entry.name for entry in group],
+                                    [entry.kind for entry in group]) for group in groups)
+        if found == kinds and names != value.ranges])
+
+
+@mutation
+def reverse_ranges_that_are_one(rng, module):
+    value = choose(rng, [value for block in module.blocks.values()
+                         for value in block.values.values()
+                         if isinstance(value, Get) and len(value.ranges) > 1])
+    value.ranges.reverse()
 
 
 @mutation

@@ -576,8 +576,9 @@ func.func @evaluate() -> (tensor<4x8xf32> {nn.name = "z"}) {
 // -----
 
 // Parts are copied where they cannot lie so: one after 120 bytes, one that is there
-// twice, one that lies in another group already, a buffer after a parameter, and
-// one that changes before its last use.
+// twice, one that lies in another group already, a buffer after a parameter, one
+// that changes before its last use, and those of which others than products read
+// a part, which may lie in both.
 // CHECK-LABEL: exec.program @apart
 // CHECK-NOT: adjacent
 // CHECK-COUNT-2: exec.copy on
@@ -596,53 +597,86 @@ func.func @evaluate() -> (tensor<4x8xf32> {nn.name = "z"}) {
 // CHECK-COUNT-2: exec.copy on
 // CHECK-NOT: exec.copy
 // CHECK-LABEL: exec.program @changed
-// CHECK: %[[C:.*]] = exec.view %c[0] : memref<64xf32> to memref<32xf32>
-// CHECK: %[[OLD:.*]] = exec.alloc "concat" : memref<64xf32>
-// CHECK: %[[LOW:.*]] = exec.view %[[OLD]][0] : memref<64xf32> to memref<32xf32>
-// CHECK: exec.copy on compute(%[[C]] : memref<32xf32>) outs(%[[LOW]] :
-// CHECK: exec.copy on
-// CHECK: exec.launch @{{.*}} outs(%[[NEW:.*]] : memref<32xf32>)
-// CHECK: exec.copy on compute(%[[NEW]] : memref<32xf32>) outs(%[[C]] :
+// CHECK-NOT: adjacent
+// CHECK-COUNT-3: exec.copy on
 // CHECK-NOT: exec.copy
-nn.parameter @s : tensor<30xf32> init #nn.zeros
-nn.parameter @a : tensor<32xf32> init #nn.zeros
-nn.parameter @b : tensor<32xf32> init #nn.zeros
-nn.buffer @c : tensor<32xf32> init #nn.zeros
-nn.buffer @d : tensor<32xf32> init #nn.zeros
-func.func @apart() -> (tensor<62xf32> {nn.name = "y0"}) {
-  %s = nn.read @s : tensor<30xf32>
-  %a = nn.read @a : tensor<32xf32>
-  %y = nn.concat %s, %a dim 0 : tensor<30xf32>, tensor<32xf32> to tensor<62xf32>
-  return %y : tensor<62xf32>
+// CHECK-LABEL: exec.program @again
+// CHECK: exec.get @c adjacent [@d] : memref<64xf32>
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @part_of_both
+// CHECK-NOT: adjacent
+// CHECK-COUNT-3: exec.copy on
+// CHECK-NOT: exec.copy
+// CHECK-LABEL: exec.program @added
+// CHECK-NOT: adjacent
+// CHECK-COUNT-2: exec.copy on
+// CHECK-NOT: exec.copy
+nn.parameter @s : tensor<5x8xf32> init #nn.zeros
+nn.parameter @a : tensor<4x8xf32> init #nn.zeros
+nn.parameter @b : tensor<4x8xf32> init #nn.zeros
+nn.buffer @c : tensor<4x8xf32> init #nn.zeros
+nn.buffer @d : tensor<4x8xf32> init #nn.zeros
+nn.buffer @e : tensor<8x8xf32> init #nn.zeros
+func.func @apart(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x9xf32> {nn.name = "y0"}) {
+  %s = nn.read @s : tensor<5x8xf32>
+  %a = nn.read @a : tensor<4x8xf32>
+  %w = nn.concat %s, %a dim 0 : tensor<5x8xf32>, tensor<4x8xf32> to tensor<9x8xf32>
+  %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<9x8xf32> -> tensor<2x9xf32>
+  return %y : tensor<2x9xf32>
 }
-func.func @twice() -> (tensor<64xf32> {nn.name = "y1"}) {
-  %a = nn.read @a : tensor<32xf32>
-  %w = nn.concat %a, %a dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
-  %y = nn.neg %w : tensor<64xf32>
-  return %y : tensor<64xf32>
+func.func @twice(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y1"}) {
+  %a = nn.read @a : tensor<4x8xf32>
+  %w = nn.concat %a, %a dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
 }
-func.func @two_groups() -> (tensor<64xf32> {nn.name = "y2"}, tensor<64xf32> {nn.name = "y3"}) {
-  %a = nn.read @a : tensor<32xf32>
-  %b = nn.read @b : tensor<32xf32>
-  %v = nn.concat %a, %b dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
-  %w = nn.concat %b, %a dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
-  %y = nn.neg %v : tensor<64xf32>
-  %z = nn.neg %w : tensor<64xf32>
-  return %y, %z : tensor<64xf32>, tensor<64xf32>
+func.func @two_groups(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y2"}, tensor<2x8xf32> {nn.name = "y3"}) {
+  %a = nn.read @a : tensor<4x8xf32>
+  %b = nn.read @b : tensor<4x8xf32>
+  %v = nn.concat %a, %b dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %w = nn.concat %b, %a dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %y = nn.linear %x, %v : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  %z = nn.linear %x, %w : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  return %y, %z : tensor<2x8xf32>, tensor<2x8xf32>
 }
-func.func @roles() -> (tensor<64xf32> {nn.name = "y4"}) {
-  %a = nn.read @a : tensor<32xf32>
-  %c = nn.read @c : tensor<32xf32>
-  %w = nn.concat %a, %c dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
-  %y = nn.neg %w : tensor<64xf32>
-  return %y : tensor<64xf32>
+func.func @roles(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y4"}) {
+  %s = nn.read @b : tensor<4x8xf32>
+  %c = nn.read @c : tensor<4x8xf32>
+  %w = nn.concat %s, %c dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
 }
-func.func @changed(%x: tensor<32xf32> {nn.name = "x"}) -> (tensor<64xf32> {nn.name = "y5"}) {
-  %c = nn.read @c : tensor<32xf32>
-  %d = nn.read @d : tensor<32xf32>
-  %w = nn.concat %c, %d dim 0 : tensor<32xf32>, tensor<32xf32> to tensor<64xf32>
-  %n = nn.neg %x : tensor<32xf32>
-  nn.write @c, %n : tensor<32xf32>
-  %y = nn.neg %w : tensor<64xf32>
-  return %y : tensor<64xf32>
+func.func @changed(%x: tensor<2x8xf32> {nn.name = "x"}, %n: tensor<4x8xf32> {nn.name = "n"}) -> (tensor<2x8xf32> {nn.name = "y5"}) {
+  %c = nn.read @c : tensor<4x8xf32>
+  %d = nn.read @d : tensor<4x8xf32>
+  %w = nn.concat %c, %d dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  nn.write @c, %n : tensor<4x8xf32>
+  %y = nn.linear %x, %w : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}
+func.func @again(%x: tensor<2x8xf32> {nn.name = "x"}) -> (tensor<2x8xf32> {nn.name = "y6"}) {
+  %c = nn.read @c : tensor<4x8xf32>
+  %d = nn.read @d : tensor<4x8xf32>
+  %c2, %d2 = nn.recompute_from %c, %d : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32>
+  %w = nn.concat %c2, %d2 dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %w2 = nn.recompute_from %w : tensor<8x8xf32> -> tensor<8x8xf32>
+  %y = nn.linear %x, %w2 : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}
+func.func @part_of_both() -> (tensor<4x8xf32> {nn.name = "y7"}) {
+  %c = nn.read @c : tensor<4x8xf32>
+  %d = nn.read @d : tensor<4x8xf32>
+  %w = nn.concat %c, %d dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  %p = nn.slice %w [2, 0] : tensor<8x8xf32> to tensor<4x8xf32>
+  %y = nn.neg %p : tensor<4x8xf32>
+  nn.write @c, %p : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+func.func @added(%n: tensor<4x8xf32> {nn.name = "n"}) {
+  %c = nn.read @c : tensor<4x8xf32>
+  %d = nn.read @d : tensor<4x8xf32>
+  %w = nn.concat %c, %d dim 0 : tensor<4x8xf32>, tensor<4x8xf32> to tensor<8x8xf32>
+  nn.accumulate @e, %w : tensor<8x8xf32>
+  nn.accumulate @c, %n : tensor<4x8xf32>
+  return
 }

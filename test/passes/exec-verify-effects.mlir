@@ -311,7 +311,7 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 320 : i
     %all = exec.get @a adjacent [@b] : memref<32xf32>
     %y = exec.get @y : memref<16xf32>
     %t = exec.alloc at 192 : memref<32xf32>
-    // expected-error @below {{@b}}
+    // expected-error @below {{reads what @b held before @hides_the_second, which does not state that it does (exec.reads)}}
     exec.copy on compute (%all : memref<32xf32>) outs(%t : memref<32xf32>)
     %half = exec.view %t[16] : memref<32xf32> to memref<16xf32>
     exec.copy on compute (%half : memref<16xf32>) outs(%y : memref<16xf32>)

@@ -276,3 +276,38 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i
     exec.fill_zero on compute () outs(%other : memref<8xf32>)
   }
 }
+
+// -----
+
+// Zeros that are copied from two ranges as one, and what a product adds to with a
+// workspace beside it.
+
+module attributes {exec.persistent_bytes = 256 : i64, exec.arena_bytes = 512 : i64} {
+  exec.range @c : memref<16xf32> role buffer at 0
+  exec.range @d : memref<16xf32> role buffer at 64
+  exec.range @e : memref<32xf32> role buffer at 128
+  exec.program @clears_by_a_copy arena 512 attributes {exec.reads = [], exec.writes = ["c", "d", "e"], exec.clears = ["c", "d", "e"]} {
+    %all = exec.get @c adjacent [@d] : memref<32xf32>
+    %c = exec.view %all[0] : memref<32xf32> to memref<16xf32>
+    %d = exec.view %all[16] : memref<32xf32> to memref<16xf32>
+    %e = exec.get @e : memref<32xf32>
+    exec.fill_zero on compute () outs(%c : memref<16xf32>)
+    exec.fill_zero on compute () outs(%d : memref<16xf32>)
+    exec.copy on compute (%all : memref<32xf32>) outs(%e : memref<32xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @x : memref<4x4xf32> role input at 0
+  exec.range @g : memref<4x4xf32> role input at 64
+  exec.range @sum : memref<4x4xf32> role buffer at 128
+  exec.program @product_with_a_workspace arena 256 attributes {exec.inputs = ["x", "g"], exec.reads = ["x", "g", "sum"], exec.writes = ["sum"], exec.adds = ["sum"]} {
+    %x = exec.get @x : memref<4x4xf32>
+    %g = exec.get @g : memref<4x4xf32>
+    %sum = exec.get @sum : memref<4x4xf32>
+    %s = exec.alloc at 192 : memref<64xi8>
+    exec.gemm_add on compute (%g, %x, %sum : memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>) outs(%sum : memref<4x4xf32>) workspace(%s : memref<64xi8>) {transpose_lhs}
+  }
+}

@@ -340,3 +340,38 @@ module attributes {exec.persistent_bytes = 192 : i64, exec.arena_bytes = 192 : i
     exec.copy on compute (%c : memref<16xf32>) outs(%middle : memref<16xf32>)
   }
 }
+
+// -----
+
+// A view without elements reads nothing, of one range or of several.
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @a : memref<64xi8> role buffer at 0
+  exec.range @b : memref<64xi8> role buffer at 64
+  exec.program @no_elements arena 256 attributes {exec.reads = [], exec.writes = []} {
+    %a = exec.get @a : memref<64xi8>
+    %all = exec.get @a adjacent [@b] : memref<128xi8>
+    %v = exec.view %a[0] : memref<64xi8> to memref<0xi8>
+    %w = exec.view %all[128] : memref<128xi8> to memref<0xi8>
+    %t = exec.alloc at 128 : memref<64xi8>
+    %u = exec.view %t[0] : memref<64xi8> to memref<0xi8>
+    exec.copy on compute (%v : memref<0xi8>) outs(%u : memref<0xi8>)
+    exec.copy on compute (%w : memref<0xi8>) outs(%u : memref<0xi8>)
+  }
+}
+
+// -----
+
+// An input is called by its number, whatever ranges come before.
+
+module attributes {exec.persistent_bytes = 128 : i64, exec.arena_bytes = 256 : i64} {
+  exec.range @a : memref<16xf32> role buffer at 0
+  exec.range @b : memref<16xf32> role buffer at 64
+  exec.program @second_range_of_the_first_input arena 256 attributes {exec.reads = ["a", "b"], exec.writes = ["b"]} {
+    %all = exec.get @a adjacent [@b] : memref<32xf32>
+    %middle = exec.view %all[8] : memref<32xf32> to memref<16xf32>
+    %b = exec.view %all[16] : memref<32xf32> to memref<16xf32>
+    // expected-error @below {{output 0 overlaps input 0 in the arena}}
+    exec.copy on compute (%middle : memref<16xf32>) outs(%b : memref<16xf32>)
+  }
+}

@@ -76,7 +76,7 @@ class Issue:
             entry = self.module.ranges[name[1:]]
             begin = max(entry.offset, place.begin)
             end = min(entry.offset + text.bytes_of(entry.kind), place.end)
-            if begin < end:
+            if begin < end or (begin == end == place.begin == place.end and not parts):
                 parts.append(Access(name, begin, end))
         return parts
 
@@ -464,12 +464,15 @@ def follow_sums(module, issued, ranges):
             continue
         made = []
         if issue.op.op == "copy":
-            moved = issue.writes[0].begin - issue.reads[0].begin
-            for begin, end, state in known.pieces(issue.reads[0]):
-                if isinstance(state, dict):
-                    state = {(name, away - moved): added
-                             for (name, away), added in state.items()}
-                made.append((Access(None, begin + moved, end + moved), state))
+            to = issue.writes[0].begin
+            for read in issue.reads:
+                moved = to - read.begin
+                for begin, end, state in known.pieces(read):
+                    if isinstance(state, dict):
+                        state = {(name, away - moved): added
+                                 for (name, away), added in state.items()}
+                    made.append((Access(None, begin + moved, end + moved), state))
+                to += read.end - read.begin
         elif issue.op.op == "fill_zero":
             made.append((issue.writes[0], "zero"))
         elif issue.op.op in ("launch", "gemm_add", "accumulate"):
@@ -480,7 +483,9 @@ def follow_sums(module, issued, ranges):
                 state = {}
                 for source in (issue.reads[i] for i in inputs):
                     held = known.whole(source)
-                    if held != "zero":
+                    # Else the first of several ranges that are read as one.
+                    is_whole = source.end - source.begin == write.end - write.begin
+                    if held != "zero" and is_whole:
                         state.update({(name, away + source.begin - write.begin): True
                                       for name, away in held})
                 made.append((write, state))

@@ -58,6 +58,8 @@ struct IssuedAccess {
   int64_t buffer = 0;
   /// The persistent range; null for a buffer.
   exec::RangeOp range;
+  /// Its operand's number among the inputs, or among outputs and workspaces.
+  unsigned operand = 0;
   /// Written, but with nothing that may be read afterwards.
   bool isWorkspace = false;
 };

@@ -9,6 +9,7 @@
 #define FSDP_SCHEDULE_PROGRAM_H
 
 #include "dialects/Fsdp/Fsdp.h"
+#include "dialects/NN/AdjacentReads.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <string>
 #include <vector>
@@ -40,12 +41,15 @@ struct Step {
 };
 
 /// The steps of a program of one rank in order of issue. `mesh` may be null if
-/// it has no collectives.
-std::vector<Step> stepsOf(mlir::func::FuncOp program, dist::MeshOp mesh);
+/// it has no collectives. `adjacent` are the groups of its module.
+std::vector<Step> stepsOf(mlir::func::FuncOp program, dist::MeshOp mesh,
+                          const nn::AdjacentReads &adjacent);
 
 /// For each program sums by kind, phase and block, in at most twenty lines, and
-/// then a table of the steps that cost something.
-void printCosts(mlir::ModuleOp module, llvm::raw_ostream &os);
+/// then a table of the steps that cost something. `target` is the name of a
+/// target.
+void printCosts(mlir::ModuleOp module, llvm::StringRef target,
+                llvm::raw_ostream &os);
 
 } // namespace fsdp::schedule
 

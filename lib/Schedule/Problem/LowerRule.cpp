@@ -346,7 +346,7 @@ private:
   /// that changed since it was read was copied there.
   bool isAdjacent(Id node) {
     Id value = draft.resultOf(node, 0);
-    bool is = draft.is(node, kAdjacent) && destinationOf[value] == kNone;
+    bool is = draft.is(node, kAdjacent);
     for (Id i = 0; is && i < draft.nodes[node].uses.count; ++i) {
       Id root = held[draft.operandOf(node, i)].root;
       is = root >= kRange && root < kGradientRange &&

@@ -454,8 +454,10 @@ private:
     Id operands = op.operands.count, results = op.results.count;
     require(!op.is(kRegathered) || op.kind == OpKind::Work,
             "the flag 'regathered', which is of 'op work'");
-    require(!op.is(kAdjacent) || (op.kind == OpKind::Join && operands > 0),
-            "the flag 'adjacent', which is of 'op join' with operands");
+    require(!op.is(kAdjacent) ||
+                (op.kind == OpKind::Join && op.is(kContiguous) && operands > 0),
+            "the flag 'adjacent', which is of a contiguous 'op join' with "
+            "operands");
     switch (op.kind) {
     case OpKind::Constant:
       return require(operands == 0 && results == 1,

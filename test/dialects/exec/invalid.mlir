@@ -126,7 +126,17 @@ exec.program @p {
 
 // -----
 
-// get 3
+// get 3: one offset
+exec.range @w : memref<16xf32> role parameter at 0
+exec.range @v : memref<4xf32> role parameter
+exec.program @p {
+  // expected-error @below {{reads @v beside others, but only one of it and @w has an offset}}
+  %w = exec.get @w adjacent [@v] : memref<20xf32>
+}
+
+// -----
+
+// get 3: a gap
 exec.range @w : memref<16xf32> role parameter at 0
 exec.range @v : memref<4xf32> role parameter at 128
 exec.program @p {

@@ -99,8 +99,8 @@ exec.program @train arena 4096 attributes {exec.inputs = ["x"]} {
   %w = exec.get @w : memref<4x8xf32>
   %x = exec.get @x : memref<2x2x8xf32>
   %y = exec.get @y : memref<4x8xf32>
-  // CHECK: exec.get @w adjacent [@u, @v] : memref<64xf32>
-  %wide = exec.get @w adjacent [@u, @v] : memref<64xf32>
+  // CHECK: exec.get @u adjacent [@v] : memref<32xf32>
+  %wide = exec.get @u adjacent [@v] : memref<32xf32>
   // CHECK: %[[FULL:.*]] = exec.alloc at 1024 "layers.0: all_gather" : memref<8x8xf32>
   %full = exec.alloc at 1024 "layers.0: all_gather" : memref<8x8xf32>
   // CHECK: %[[T:.*]] = exec.collective all_gather on gather(%w : memref<4x8xf32>) outs(%[[FULL]] : memref<8x8xf32>) over @mesh["dp_shard"] {serves = #fsdp.origin<all "fwd layers.0">} -> !exec.token

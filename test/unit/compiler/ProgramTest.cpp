@@ -33,8 +33,10 @@ TEST(Program, StepsHaveCostsPlacesAndNeeds) {
     })",
                                             &context);
   ASSERT_TRUE(module);
-  std::vector<Step> steps = stepsOf(*module->getOps<func::FuncOp>().begin(),
-                                    *module->getOps<dist::MeshOp>().begin());
+  const nn::AdjacentReads adjacent(*module, 64);
+  std::vector<Step> steps =
+      stepsOf(*module->getOps<func::FuncOp>().begin(),
+              *module->getOps<dist::MeshOp>().begin(), adjacent);
   ASSERT_EQ(steps.size(), 7u);
   using Needs = std::vector<unsigned>;
   EXPECT_EQ(steps[0].name, "read");
