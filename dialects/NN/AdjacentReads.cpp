@@ -20,14 +20,12 @@ static ReadOp wholeRead(Value value) {
 }
 
 static bool isReadByProductsAlone(Value value) {
-  return !value.use_empty() &&
-         llvm::all_of(value.getUses(), [](OpOperand &use) {
-           Operation *user = use.getOwner();
-           return isa<RecomputeFromOp>(user)
-                      ? isReadByProductsAlone(
-                            user->getResult(use.getOperandNumber()))
-                      : user->hasTrait<MatrixProduct>();
-         });
+  return llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return isa<RecomputeFromOp>(user)
+               ? isReadByProductsAlone(user->getResult(use.getOperandNumber()))
+               : user->hasTrait<MatrixProduct>();
+  });
 }
 
 /// Whether a rank stores the two alike: as parameters, or as buffers of one
@@ -41,7 +39,7 @@ static bool areAlike(Operation *a, Operation *b) {
 /// What `op` would read as one; none if anything is in the way.
 static std::optional<AdjacentGroup> groupFor(ConcatOp op, SymbolTable &symbols,
                                              int64_t alignment) {
-  if (!hasContiguousParts(op) || op.getInputs().size() < 2 ||
+  if (!hasContiguousParts(op) || op.getInputs().size() < 2 || op->use_empty() ||
       !isReadByProductsAlone(op.getResult()))
     return std::nullopt;
   AdjacentGroup group;
