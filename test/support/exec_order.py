@@ -56,7 +56,7 @@ class Issue:
             place = Access(source.buffer, begin, begin + text.bytes_of(value.kind))
         elif isinstance(value, text.Get):
             ranges = [self.module.ranges[name] for name in value.ranges]
-            check_get(value, ranges)
+            require(value.fits(ranges), "ranges of another type, or apart")
             begin = ranges[0].offset
             place = Access(" ".join("@" + name for name in value.ranges),
                            begin, begin + text.bytes_of(value.kind))
@@ -137,22 +137,6 @@ class Issue:
             needed = workspaces_of(op, kinds, ranks)
             require(len(spaces) == len(needed), "the number of workspaces")
             require(all(map(int.__ge__, spaces, needed)), "a workspace is too small")
-
-
-def check_get(value, ranges):
-    """One range has the type; several lie without a gap and have its elements."""
-    if len(ranges) == 1:
-        return require(ranges[0].kind == value.kind, "a range of another type")
-    require(len(set(value.ranges)) == len(ranges), "a range twice")
-    end = ranges[0].offset
-    for entry in ranges:
-        require(entry.offset == end, "a gap between ranges that are read as one")
-        require(text.elements(entry.kind)[1] == text.elements(value.kind)[1],
-                "ranges of several types")
-        require(entry.role == ranges[0].role != "output", "ranges of several roles")
-        end += text.bytes_of(entry.kind)
-    return require(end == ranges[0].offset + text.bytes_of(value.kind) and
-                   len(text.shape(value.kind)[0]) == 1, "ranges of another size")
 
 
 def result_of(what, kind, ranks):

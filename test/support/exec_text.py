@@ -82,6 +82,20 @@ class Get:
         self.name, self.kind = name, kind
         self.ranges = [first, *re.findall(r"@([^\s,]+)", others or "")]
 
+    def fits(self, ranges):
+        """Whether these, which it names, are its value: one has its type, several lie
+        without a gap, are of one role and have its elements."""
+        if len(ranges) == 1:
+            return ranges[0].kind == self.kind
+        role, end = ranges[0].role, ranges[0].offset
+        sizes, element = shape(self.kind)
+        for entry in ranges:
+            if (entry.offset, entry.role, elements(entry.kind)[1]) != (end, role, element):
+                return False
+            end += bytes_of(entry.kind)
+        return (role != "output" and len(set(self.ranges)) == len(ranges) and
+                len(sizes) == 1 and end == ranges[0].offset + bytes_of(self.kind))
+
     def text(self):
         first, *others = self.ranges
         adjacent = f" adjacent [{', '.join('@' + name for name in others)}]" if others else ""
